@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can be cut out of a GPU, and where.
+//!
+//! - [`Board`] is a GPU model with its MIG tables; [`catalogue`] has those that are known, and a
+//!   driver's answers make the same type.
+//! - [`place`] finds the placement of wanted instances that keeps the most of what runs, or proves
+//!   that there is none.
+//! - [`inventory`] is what a driver reported of one machine at one moment, as plain data.
+//!
+//! This crate is pure: no I/O, no clock, no environment, no randomness. The same input gives the
+//! same bytes.
+
+pub mod board;
+pub mod catalogue;
+pub mod inventory;
+pub mod layout;
+pub mod place;
+
+pub use board::{Board, ComputeProfile, Confidence, Engines, ModeChange, Profile};
+pub use layout::{ComputeSpec, InstanceSpec, Layout};
