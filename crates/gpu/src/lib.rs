@@ -6,8 +6,21 @@
 //! [`geometry::inventory`] types and counts every call. What callers need is in small traits
 //! ([`ReadGpus`], [`Instances`], [`MigMode`], [`Reset`]), so that they can be given less.
 
+#![allow(unsafe_code)]
+
 mod error;
+mod library;
+pub mod table;
 mod traits;
 
+/// NVML's types and constants, and the C types in its signatures.
+pub mod sys {
+    pub use std::ffi::{c_char, c_int, c_uint, c_ulong, c_ulonglong};
+
+    pub use nvml_wrapper_sys::bindings::*;
+}
+
 pub use error::{Error, NvmlCode};
+pub use library::{LIBRARY_NAME, Library};
+pub use table::Functions;
 pub use traits::{Instances, MigMode, ReadGpus, Reset};
