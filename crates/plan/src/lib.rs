@@ -10,6 +10,7 @@
 //! A plan leaves nothing to choose: every step names its placement, its precondition, its undo and
 //! its check. This crate is pure: it reads nothing and changes nothing.
 
+mod condition;
 mod refusal;
 mod step;
 mod wish;

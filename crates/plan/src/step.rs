@@ -63,7 +63,7 @@ pub enum Condition {
         /// On or off.
         on: bool,
     },
-    /// The mode in force is on or off, and none is pending.
+    /// The mode in force now is on or off, whatever is pending.
     ModeInForce {
         /// On or off.
         on: bool,
@@ -115,6 +115,11 @@ pub enum Condition {
 }
 
 /// One step: what to do, what must hold before, how to see that it is done, how to take it back.
+///
+/// In the state after the first `k` steps of a plan, exactly their checks hold. So a plan that was
+/// cut off anywhere is resumed by doing the steps whose check does not hold, and undone by taking
+/// back, last first, those whose check holds. The undo of one step may be several actions; cut off
+/// in their middle they are begun anew from the first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Step {
     /// What to do.
