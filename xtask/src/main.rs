@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! Tasks of this project. So far: `codegen`.
 
-fn main() {}
+mod codegen;
+
+fn main() -> Result<(), String> {
+    match std::env::args().nth(1).as_deref() {
+        Some("codegen") => codegen::run(),
+        _ => Err("usage: cargo xtask codegen".to_owned()),
+    }
+}

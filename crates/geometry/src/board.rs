@@ -91,6 +91,21 @@ pub struct Profile {
     pub confidence: Confidence,
 }
 
+impl Engines {
+    /// What a board has, judged by its profiles: of each kind the most that one instance takes,
+    /// since the largest profile is given all there is.
+    pub fn budget(profiles: &[Profile]) -> Self {
+        let fold = |most: Self, profile: &Profile| Self {
+            copy: most.copy.max(profile.engines.copy),
+            decoders: most.decoders.max(profile.engines.decoders),
+            encoders: most.encoders.max(profile.engines.encoders),
+            jpeg: most.jpeg.max(profile.engines.jpeg),
+            ofa: most.ofa.max(profile.engines.ofa),
+        };
+        profiles.iter().fold(Self::default(), fold)
+    }
+}
+
 impl Profile {
     /// The compute profile of full size: what a slice without compute prefix is.
     pub fn full_compute(&self) -> Option<&ComputeProfile> {
@@ -145,10 +160,52 @@ impl Board {
             .any(|profile| profile.confidence == Confidence::Derived)
     }
 
+    /// Total memory in MiB: the published figure, else the largest profile's name in GB; 0 if
+    /// neither is known. For display and simulation, not for decisions about placement.
+    pub fn nominal_memory_mib(&self) -> u64 {
+        let largest = self.profiles.iter().map(|profile| profile.name.memory_gb());
+        self.memory_mib
+            .unwrap_or_else(|| largest.max().map_or(0, |gb| u64::from(gb) * 1024))
+    }
+
+    /// Memory of a profile in MiB: the published figure, else its share of the placement units.
+    pub fn nominal_profile_memory_mib(&self, profile: &Profile) -> u64 {
+        let units = u64::from(self.placement_units.max(1));
+        let size = profile.placements.first().map_or(0, |place| place.size);
+        profile
+            .memory_mib
+            .unwrap_or_else(|| self.nominal_memory_mib() * u64::from(size) / units)
+    }
+
+    /// The profile that a name means (its compute part has no say): the one of that name, else the
+    /// only one with the same slices and attributes and about the same memory.
+    ///
+    /// Drivers compute names from rounded sizes and have called one profile by two names:
+    /// 3g.39gb and 3g.40gb, 1g.24gb and 1g.23gb (GB200), 7g.189gb and 7g.186gb. So figures may
+    /// differ by 1 GB if that is at most a tenth, or by 3 %; another size is another profile.
+    pub fn find(&self, name: &ProfileName) -> Option<&Profile> {
+        let instance = name.gpu_instance();
+        let exact = self.profiles.iter().find(|p| p.name == instance);
+        exact.or_else(|| {
+            let mut similar = self.profiles.iter().filter(|p| is_alias(&p.name, name));
+            similar.next().filter(|_| similar.next().is_none())
+        })
+    }
+
     /// The GPU instance profile with that driver id.
     pub fn profile(&self, driver_id: u32) -> Option<&Profile> {
         self.profiles
             .iter()
             .find(|profile| profile.driver_id == driver_id)
     }
+}
+
+/// Whether two names may mean one profile, but for compute parts.
+fn is_alias(ours: &ProfileName, theirs: &ProfileName) -> bool {
+    let same_shape =
+        ours.gpu_slices() == theirs.gpu_slices() && ours.attributes() == theirs.attributes();
+    let (memory, other) = (ours.memory_gb(), theirs.memory_gb());
+    let apart = memory.abs_diff(other);
+    let rounding = apart <= 1 && memory >= 10;
+    same_shape && (rounding || u32::from(apart) * 32 <= u32::from(memory))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use units::ProfileName;
+use units::{Placement, ProfileName};
 
 use crate::board::Board;
 use crate::layout::{ComputeSpec, InstanceSpec, Layout};
@@ -68,9 +68,21 @@ pub enum PlaceError {
         profile: ProfileName,
         /// The offered profile that is most like it: same slices and attributes if there is one,
         /// else same slices, else closest memory.
-        nearest: Option<ProfileName>,
+        nearest: Option<Box<ProfileName>>,
         /// All that are offered (GPU instance profiles).
         offered: Vec<ProfileName>,
+    },
+    /// A recorded layout has an instance that cannot be where it says.
+    #[error("{profile} cannot be at {placement} of {board}: {reason}")]
+    Illegal {
+        /// The board's key.
+        board: String,
+        /// The profile of the GPU instance or compute instance.
+        profile: ProfileName,
+        /// Where it should be; of a compute instance, within its GPU instance.
+        placement: Placement,
+        /// Why not.
+        reason: &'static str,
     },
     /// No placement exists: proven by exhaustive search.
     #[error("no placement of the wanted slices exists on {board}")]
