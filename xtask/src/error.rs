@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong in a task, apart from the findings that it is there for.
+
+use std::path::PathBuf;
+
+/// A task could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Code could not be generated: a sentence says why.
+    #[error("{0}")]
+    Codegen(String),
+    /// A program could not be started or waited for.
+    #[error("cannot run {command}: {source}")]
+    Run {
+        /// The command line.
+        command: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A program ended with an error where its output was needed.
+    #[error("{command} failed: {stderr}")]
+    Failed {
+        /// The command line.
+        command: String,
+        /// What it said.
+        stderr: String,
+    },
+    /// A file could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// `cargo metadata` said something that is not understood.
+    #[error("cannot understand cargo metadata: {0}")]
+    Metadata(String),
+}
