@@ -111,22 +111,24 @@ impl Gpu {
 impl GpuInstance {
     /// The same without ids.
     pub fn spec(&self) -> InstanceSpec {
-        let mut compute: Vec<ComputeSpec> = self
-            .compute
-            .iter()
-            .map(|compute| ComputeSpec {
-                profile: compute.profile.clone(),
-                driver_id: compute.driver_id,
-                placement: compute.placement,
-            })
-            .collect();
-        compute.sort_by_key(|compute| (compute.placement, compute.driver_id));
+        let spec = |compute: &ComputeInstance| ComputeSpec {
+            profile: compute.profile.clone(),
+            driver_id: compute.driver_id,
+            placement: compute.placement,
+        };
         InstanceSpec {
             placement: self.placement,
             profile: self.profile.clone(),
             driver_id: self.driver_id,
-            compute,
+            compute: self.compute_in_order().into_iter().map(spec).collect(),
         }
+    }
+
+    /// The compute instances in the order of [`spec`](Self::spec): by place, then profile, then id.
+    pub fn compute_in_order(&self) -> Vec<&ComputeInstance> {
+        let mut compute: Vec<&ComputeInstance> = self.compute.iter().collect();
+        compute.sort_by_key(|compute| (compute.placement, compute.driver_id, compute.id));
+        compute
     }
 
     /// Whether anything uses one of its compute instances.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use units::{Placement, ProfileName};
 
 use crate::board::Board;
+use crate::inventory::{ComputeInstance, GpuInstance};
 use crate::layout::{ComputeSpec, InstanceSpec, Layout};
 
 /// A GPU instance that is there.
@@ -13,8 +14,19 @@ use crate::layout::{ComputeSpec, InstanceSpec, Layout};
 pub struct Present {
     /// What and where it is.
     pub spec: InstanceSpec,
-    /// Whether something uses it.
-    pub busy: bool,
+    /// Whether something uses each of `spec.compute`, in the same order; what is missing is idle.
+    pub busy: Vec<bool>,
+}
+
+impl From<&GpuInstance> for Present {
+    fn from(instance: &GpuInstance) -> Self {
+        let in_use = |compute: &ComputeInstance| !compute.holders.is_empty();
+        let order = instance.compute_in_order();
+        Self {
+            spec: instance.spec(),
+            busy: order.into_iter().map(in_use).collect(),
+        }
+    }
 }
 
 /// What is wanted on a GPU whose MIG mode is on.
