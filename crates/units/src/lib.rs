@@ -8,6 +8,8 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment, no randomness.
 
+#![forbid(unsafe_code)]
+
 mod code;
 mod ids;
 mod mode;
