@@ -1,2 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! NVIDIA's configuration files: read with positions, checked, printed.
+//!
+//! - [`tree`] makes a tree with positions of a YAML or JSON text, within fixed limits.
+//! - [`manifest`] tells files apart by content and opens ConfigMap manifests.
+//! - [`mig`] is the MIG config file of `nvidia-mig-parted`.
+//!
+//! All faults of a file are found at once, as [`Diagnostic`]s with file, line, column, path, what
+//! was found and what is allowed. What the original silently accepts to the user's harm is an error
+//! if it concerns the selected configuration, else a warning.
+//!
+//! This crate is pure: no I/O, no clock, no environment, no randomness.
+
+#![forbid(unsafe_code)]
+
+pub mod diagnostic;
+pub mod manifest;
+pub mod mig;
+mod nearest;
+pub mod sink;
+pub mod tree;
+
+pub use diagnostic::{Diagnostic, Problems, Severity};

@@ -44,6 +44,8 @@ codes! {
     ConfigInvalid = "config-invalid", 2;
     /// The file has no configuration of that name.
     ConfigNotFound = "config-not-found", 2;
+    /// Warning: part of a file has no effect.
+    ContentIgnored = "content-ignored", 0;
     /// The hardware is not as the configuration says (`host assert`).
     Difference = "difference", 1;
     /// The driver answered with an error.
@@ -76,6 +78,8 @@ codes! {
     NoPermission = "no-permission", 2;
     /// There is no earlier layout to go back to.
     NothingToRollBack = "nothing-to-roll-back", 3;
+    /// Warning: accepted here, refused by the original programs.
+    NotPortable = "not-portable", 0;
     /// Not there yet in this version.
     NotSupportedYet = "not-supported-yet", 3;
     /// Warning: a GPU instance without a compute instance.
