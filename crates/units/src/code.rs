@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal, $exit:literal;)+) => {
@@ -86,6 +86,8 @@ codes! {
     OrphanInstance = "orphan-instance", 0;
     /// Warning: several entries match one GPU; the last wins.
     OverlappingEntries = "overlapping-entries", 0;
+    /// The hardware is not any more as it was when the plan was made.
+    PlanOutdated = "plan-outdated", 3;
     /// The linter found a plan that does not hold together; always a fault of ours.
     PlanUnsound = "plan-unsound", 5;
     /// The GPU does not offer the profile.
@@ -135,5 +137,12 @@ impl FromStr for Code {
 impl Serialize for Code {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
