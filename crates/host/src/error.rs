@@ -120,7 +120,9 @@ pub enum Error {
         findings: Vec<String>,
     },
     /// The hardware changed since the plan was made.
-    #[error("GPU {index} changed since the plan was made: it is {found}, the plan begins with {planned}; plan again")]
+    #[error(
+        "GPU {index} changed since the plan was made: it is {found}, the plan begins with {planned}; plan again"
+    )]
     Outdated {
         /// NVML index.
         index: u32,
@@ -138,7 +140,9 @@ pub enum Error {
         id: u64,
     },
     /// Nothing can be rolled back.
-    #[error("no change is recorded that could be rolled back; `slicewright host history` lists all")]
+    #[error(
+        "no change is recorded that could be rolled back; `slicewright host history` lists all"
+    )]
     NothingToRollBack,
     /// The planner refused.
     #[error(transparent)]

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
-use geometry::inventory::GpuInstance;
+use geometry::inventory::{ComputeInstance, Gpu, GpuInstance, Inventory};
 use geometry::{ComputeSpec, InstanceSpec, Layout, ModeChange};
 use gpu::{Instances, MigMode, ReadGpus, Reset};
 use plan::{Action, Condition};
@@ -46,6 +46,14 @@ impl fmt::Display for GpuState {
 }
 
 impl GpuState {
+    /// That of a GPU as it was read. One without MIG counts as one whose mode is off.
+    pub fn of(gpu: &Gpu) -> Self {
+        Self {
+            mode: gpu.mode.unwrap_or(Mode::Off),
+            layout: gpu.layout(),
+        }
+    }
+
     /// Whether the two are the same: driver ids and places decide, names differ between drivers.
     /// A place of a compute instance that is not known equals any.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
@@ -117,75 +125,20 @@ impl GpuState {
         }
         next
     }
-
-    fn instance(&self, placement: Placement) -> Option<&InstanceSpec> {
-        let mut all = self.layout.instances.iter();
-        all.find(|instance| instance.placement == placement)
-    }
-
-    fn has(&self, placement: Placement, driver_id: u32) -> bool {
-        self.instance(placement)
-            .is_some_and(|instance| instance.driver_id == driver_id)
-    }
-
-    fn has_compute(&self, placement: Placement, compute: &ComputeSpec) -> bool {
-        self.instance(placement)
-            .is_some_and(|instance| instance.compute.iter().any(|c| is_like(c, compute)))
-    }
-
-    /// Whether a condition holds; `None` for the one that this cannot tell, [`Condition::Idle`].
-    pub(crate) fn holds(&self, condition: &Condition) -> Option<bool> {
-        Some(match condition {
-            Condition::ModeRequested { on } => self.mode.will_be_on() == *on,
-            Condition::ModeInForce { on } => self.mode == Mode::from_states(*on, *on),
-            Condition::NothingPending => !self.mode.is_pending(),
-            Condition::Idle => return None,
-            Condition::NoInstances => self.layout.instances.is_empty(),
-            Condition::InstancePresent {
-                placement,
-                driver_id,
-            } => self.has(*placement, *driver_id),
-            Condition::InstanceAbsent {
-                placement,
-                driver_id,
-            } => !self.has(*placement, *driver_id),
-            Condition::UnitsFree { placement } => {
-                let mut all = self.layout.instances.iter();
-                !all.any(|instance| instance.placement.overlaps(*placement))
-            }
-            Condition::InstanceEmpty { placement } => self
-                .instance(*placement)
-                .is_some_and(|instance| instance.compute.is_empty()),
-            Condition::ComputePresent { instance, compute } => self.has_compute(*instance, compute),
-            Condition::ComputeAbsent { instance, compute } => !self.has_compute(*instance, compute),
-        })
-    }
-
-    /// Whether there is nothing left for an action to do.
-    pub(crate) fn has_done(&self, action: &Action) -> bool {
-        match action {
-            Action::SetMode { on } => self.mode.will_be_on() == *on,
-            Action::Reset => !self.mode.is_pending(),
-            Action::CreateGpuInstance {
-                placement,
-                driver_id,
-                ..
-            } => self.has(*placement, *driver_id),
-            Action::DestroyGpuInstance {
-                placement,
-                driver_id,
-                ..
-            } => !self.has(*placement, *driver_id),
-            Action::CreateCompute { instance, compute } => self.has_compute(*instance, compute),
-            Action::DestroyCompute { instance, compute } => !self.has_compute(*instance, compute),
-        }
-    }
 }
 
 /// The same compute instance, as far as is known.
 fn is_like(a: &ComputeSpec, b: &ComputeSpec) -> bool {
     let known = |spec: &ComputeSpec| spec.placement.is_some();
     a.driver_id == b.driver_id && (a.placement == b.placement || !known(a) || !known(b))
+}
+
+fn spec(compute: &ComputeInstance) -> ComputeSpec {
+    ComputeSpec {
+        profile: compute.profile.clone(),
+        driver_id: compute.driver_id,
+        placement: compute.placement,
+    }
 }
 
 fn same_compute(a: &mut [ComputeSpec], b: &mut [ComputeSpec]) -> bool {
@@ -196,10 +149,34 @@ fn same_compute(a: &mut [ComputeSpec], b: &mut [ComputeSpec]) -> bool {
     a.iter().map(key).eq(b.iter().map(key))
 }
 
-/// A GPU as it was read, with the driver's ids.
-pub(crate) struct Seen {
-    pub(crate) state: GpuState,
-    instances: Vec<GpuInstance>,
+/// What holds when there is nothing left for an action to do.
+pub(crate) fn effect(action: &Action) -> Condition {
+    match action.clone() {
+        Action::SetMode { on } => Condition::ModeRequested { on },
+        Action::Reset => Condition::NothingPending,
+        Action::CreateGpuInstance {
+            placement,
+            driver_id,
+            ..
+        } => Condition::InstancePresent {
+            placement,
+            driver_id,
+        },
+        Action::DestroyGpuInstance {
+            placement,
+            driver_id,
+            ..
+        } => Condition::InstanceAbsent {
+            placement,
+            driver_id,
+        },
+        Action::CreateCompute { instance, compute } => {
+            Condition::ComputePresent { instance, compute }
+        }
+        Action::DestroyCompute { instance, compute } => {
+            Condition::ComputeAbsent { instance, compute }
+        }
+    }
 }
 
 /// The driver and the reset tool, with the promise that no driver call is under way during a
@@ -228,95 +205,78 @@ impl<'a> Hands<'a> {
         call(self.driver)
     }
 
-    /// What is on the GPU now.
-    pub(crate) fn look(&self, gpu: &GpuUuid) -> Result<Seen, Cause> {
-        let (mode, instances) =
-            self.driver(|driver| Ok((driver.mode(gpu)?, driver.instances(gpu)?)))?;
-        let Some(mode) = mode else {
-            let message = format!("{gpu} has no MIG mode");
-            return Err(Cause::new(Code::MigUnsupported, message));
-        };
-        let mut specs: Vec<InstanceSpec> = instances.iter().map(GpuInstance::spec).collect();
-        specs.sort();
-        let layout = Layout { instances: specs };
-        Ok(Seen {
-            state: GpuState { mode, layout },
-            instances,
-        })
+    /// Everything about every GPU.
+    pub(crate) fn inventory(&self) -> Result<Inventory, gpu::Error> {
+        self.driver(|driver| driver.inventory())
     }
 
-    /// Who uses the GPU, if anybody does.
-    pub(crate) fn holder(&self, gpu: &GpuUuid) -> Result<Option<String>, Cause> {
-        let read = self.driver(|driver| driver.gpu(gpu))?;
-        let compute = read.instances.iter().flat_map(|i| &i.compute);
-        let mut holders = read.holders.iter().chain(compute.flat_map(|c| &c.holders));
-        Ok(holders
-            .next()
-            .map(|holder| format!("process {} {}", holder.pid, holder.name).trim().to_owned()))
+    /// Everything about one GPU, holders too.
+    pub(crate) fn gpu(&self, gpu: &GpuUuid) -> Result<Gpu, gpu::Error> {
+        self.driver(|driver| driver.gpu(gpu))
     }
 
-    /// Does it, and does not look whether it worked.
-    pub(crate) fn act(&self, gpu: &GpuUuid, seen: &Seen, action: &Action) -> Result<(), Cause> {
+    /// Reads mode and instances of a GPU again.
+    pub(crate) fn look(&self, gpu: &mut Gpu) -> Result<GpuState, gpu::Error> {
+        let uuid = &gpu.uuid;
+        let read = self.driver(|driver| Ok((driver.mode(uuid)?, driver.instances(uuid)?)));
+        (gpu.mode, gpu.instances) = read?;
+        Ok(GpuState::of(gpu))
+    }
+
+    /// Does it, and does not look whether it worked. `gpu` is as last looked at.
+    pub(crate) fn act(&self, gpu: &Gpu, action: &Action) -> Result<(), Cause> {
+        let uuid = &gpu.uuid;
         match action {
-            Action::SetMode { on } => self.driver(|driver| driver.set_mode(gpu, *on))?,
-            Action::Reset if !seen.state.mode.is_pending() => {}
+            Action::SetMode { on } => self.driver(|driver| driver.set_mode(uuid, *on))?,
+            Action::Reset if !gpu.mode.is_some_and(Mode::is_pending) => {}
             Action::Reset => {
                 let _closed = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-                self.reset.reset(std::slice::from_ref(gpu))?;
+                self.reset.reset(std::slice::from_ref(uuid))?;
             }
             Action::CreateGpuInstance {
                 placement,
                 driver_id,
                 ..
             } => {
-                self.driver(|driver| driver.create_gpu_instance(gpu, *driver_id, *placement))?;
+                self.driver(|driver| driver.create_gpu_instance(uuid, *driver_id, *placement))?;
             }
             Action::DestroyGpuInstance { placement, .. } => {
-                let id = seen.instance(gpu, *placement)?.id;
-                self.driver(|driver| driver.destroy_gpu_instance(gpu, id))?;
+                let id = instance(gpu, *placement)?.id;
+                self.driver(|driver| driver.destroy_gpu_instance(uuid, id))?;
             }
-            Action::CreateCompute { instance, compute } => {
-                let id = seen.instance(gpu, *instance)?.id;
-                self.driver(|driver| {
-                    driver.create_compute_instance(gpu, id, compute.driver_id, compute.placement)
-                })?;
+            Action::CreateCompute {
+                instance: place,
+                compute,
+            } => {
+                let id = instance(gpu, *place)?.id;
+                let (profile, place) = (compute.driver_id, compute.placement);
+                self.driver(|driver| driver.create_compute_instance(uuid, id, profile, place))?;
             }
-            Action::DestroyCompute { instance, compute } => {
-                let (id, compute) = seen.compute(gpu, *instance, compute)?;
-                self.driver(|driver| driver.destroy_compute_instance(gpu, id, compute))?;
+            Action::DestroyCompute {
+                instance: place,
+                compute,
+            } => {
+                let instance = instance(gpu, *place)?;
+                let mut all = instance.compute.iter();
+                let found = all.find(|found| is_like(&spec(found), compute));
+                let what = || format!("compute instance {} at {place}", compute.profile);
+                let found = found.ok_or_else(|| gone(gpu, &what()))?;
+                self.driver(|driver| driver.destroy_compute_instance(uuid, instance.id, found.id))?;
             }
         }
         Ok(())
     }
 }
 
-impl Seen {
-    fn instance(&self, gpu: &GpuUuid, placement: Placement) -> Result<&GpuInstance, Cause> {
-        let mut all = self.instances.iter();
-        all.find(|instance| instance.placement == placement)
-            .ok_or_else(|| gone(gpu, &format!("GPU instance at {placement}")))
-    }
-
-    /// Ids of a compute instance and its GPU instance.
-    fn compute(
-        &self,
-        gpu: &GpuUuid,
-        placement: Placement,
-        wanted: &ComputeSpec,
-    ) -> Result<(u32, u32), Cause> {
-        let instance = self.instance(gpu, placement)?;
-        let mut all = instance.compute.iter();
-        let found = all.find(|compute| {
-            compute.driver_id == wanted.driver_id
-                && (wanted.placement.is_none() || compute.placement == wanted.placement)
-        });
-        let what = || format!("compute instance {} at {placement}", wanted.profile);
-        let found = found.ok_or_else(|| gone(gpu, &what()))?;
-        Ok((instance.id, found.id))
-    }
+fn instance(gpu: &Gpu, placement: Placement) -> Result<&GpuInstance, Cause> {
+    let mut all = gpu.instances.iter();
+    all.find(|instance| instance.placement == placement)
+        .ok_or_else(|| gone(gpu, &format!("the GPU instance at {placement}")))
 }
 
-fn gone(gpu: &GpuUuid, what: &str) -> Cause {
-    let message = format!("{what} on {gpu} is not there any more: something else changes this GPU");
+/// Someone else has taken it away.
+fn gone(gpu: &Gpu, what: &str) -> Cause {
+    let index = gpu.index;
+    let message = format!("GPU {index}: {what} is not there any more: something else changes it");
     Cause::new(Code::ForeignChange, message)
 }

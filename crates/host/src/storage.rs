@@ -75,9 +75,7 @@ impl Storage for Folder {
     }
 
     fn append(&self, name: &str, line: &str) -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .append(true)
-            .open(self.path.join(name))?;
+        let mut file = OpenOptions::new().append(true).open(self.path.join(name))?;
         {
             let _alone = self
                 .appending
