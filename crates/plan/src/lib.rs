@@ -10,25 +10,27 @@
 //! A plan leaves nothing to choose: every step names its placement, its precondition, its undo and
 //! its check. This crate is pure: it reads nothing and changes nothing.
 
+mod change;
 mod condition;
+mod difference;
+mod mode;
+mod planner;
 mod refusal;
+mod report;
+mod resolve;
 mod step;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod text;
 mod wish;
 
+pub use difference::{Difference, difference};
+pub use planner::plan;
 pub use refusal::{Refusal, Warning};
+pub use report::{ComputeReport, GpuReport, Hurt, Impact, InstanceReport, Outcome, Report, impact};
+pub use resolve::{resolve, resolve_layout};
 pub use step::{Action, Condition, GpuPlan, Plan, Step};
+pub use text::{layout_text, parse_layout};
 pub use wish::{GpuWish, Policy, Wish};
-
-use geometry::inventory::Inventory;
-
-/// Plans the way from `inventory` to `wish`.
-///
-/// # Errors
-/// A [`Refusal`] if the wish cannot be fulfilled, or not without hurting a holder.
-pub fn plan(inventory: &Inventory, wish: &Wish, policy: &Policy) -> Result<Plan, Refusal> {
-    let _ = (inventory, wish, policy);
-    Err(Refusal::new(
-        units::Code::NotSupportedYet,
-        "planning is not built yet",
-    ))
-}
