@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod codegen;
 mod error;
 mod process;
@@ -39,6 +40,8 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test::run(root),
         ["tidy"] => tidy::run(root),
+        ["bench"] => bench::run(root, false),
+        ["bench", "-o", "json"] => bench::run(root, true),
         ["codegen"] => codegen::run().map(|()| true).map_err(Error::Codegen),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");

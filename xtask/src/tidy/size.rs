@@ -10,7 +10,7 @@ const FUNCTION_LINES: usize = 60;
 
 /// Files and functions that are too long.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let ours = |file: &&File| !file.is_test() && !file.is_generated();
+    let ours = |file: &&File| !file.test && !file.is_generated();
     let mut findings = Vec::new();
     for file in tree.rust().filter(ours) {
         let items = test_items(&file.code);

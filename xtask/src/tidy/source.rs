@@ -161,6 +161,19 @@ pub fn test_items(code: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// The names of the modules in files of their own that are compiled for tests only.
+pub fn test_modules<'a>(code: &'a str) -> Vec<&'a str> {
+    let items = code.split("#[cfg(test)]").skip(1);
+    let module = |item: &'a str| -> Option<&'a str> {
+        let (head, _) = item.split_once(';')?;
+        let (visibility, name) = head.rsplit_once("mod ")?;
+        let visibility = visibility.trim();
+        (visibility.is_empty() || visibility.starts_with("pub")).then(|| name.trim())
+    };
+    let is_name = |name: &&str| name.bytes().all(is_word);
+    items.filter_map(module).filter(is_name).collect()
+}
+
 /// Every path that the code's `use` items name, braces spread out, with its offset.
 pub fn uses(code: &str) -> Vec<(usize, String)> {
     let mut paths = Vec::new();
@@ -228,6 +241,13 @@ mod tests {
         let code = "fn f(a: [u8; 4]) { { } } fn g();";
         assert_eq!(body(code, 0), Some(17..24));
         assert_eq!(body(code, 25), None);
+    }
+
+    #[test]
+    fn modules_for_tests_are_named() {
+        let code = "#[cfg(test)]\nmod tests;\n#[cfg(test)]\npub(crate) mod testing;\n\
+                    #[cfg(test)]\nmod inline { mod other; }\nmod shipped;";
+        assert_eq!(test_modules(code), ["tests", "testing"]);
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub struct File {
     pub text: String,
     /// Of a Rust file, the content without comments and strings; else empty.
     pub code: String,
+    /// Whether the whole file is for tests: in a folder `tests` or `benches`, or a module that is
+    /// declared with `#[cfg(test)]`.
+    pub test: bool,
 }
 
 impl Tree {
@@ -59,7 +62,7 @@ impl Tree {
                 }
             }
         }
-        Ok(Self { files })
+        Ok(Self::from(files))
     }
 
     /// The file at that path.
@@ -83,9 +86,22 @@ impl Tree {
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| File::new(path, (*text).to_owned());
-        Self {
-            files: files.iter().map(file).collect(),
+        Self::from(files.iter().map(file).collect::<Vec<_>>())
+    }
+}
+
+impl From<Vec<File>> for Tree {
+    fn from(mut files: Vec<File>) -> Self {
+        let tests: Vec<String> = files.iter().flat_map(File::test_modules).collect();
+        for file in &mut files {
+            let path = file.path.trim_end_matches(".rs");
+            let inside = |test: &String| {
+                path.strip_prefix(test.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            file.test |= tests.iter().any(inside);
         }
+        Self { files }
     }
 }
 
@@ -95,8 +111,16 @@ impl File {
             true => source::code_only(&text),
             false => String::new(),
         };
+        let test = path
+            .split('/')
+            .any(|part| matches!(part, "tests" | "benches"));
         let path = path.to_owned();
-        Self { path, text, code }
+        Self {
+            path,
+            text,
+            code,
+            test,
+        }
     }
 
     fn is_rust(&self) -> bool {
@@ -111,10 +135,17 @@ impl File {
         }
     }
 
-    /// Whether the whole file is a test: `tests.rs`, or in a folder `tests` or `benches`.
-    pub fn is_test(&self) -> bool {
-        let mut parts = self.path.split('/');
-        parts.any(|part| matches!(part, "tests" | "benches" | "tests.rs"))
+    /// The modules that this file declares for tests only, as paths without `.rs`.
+    fn test_modules(&self) -> Vec<String> {
+        let path = self.path.trim_end_matches(".rs");
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let folder = if matches!(name, "lib" | "main" | "mod") {
+            parent
+        } else {
+            path
+        };
+        let modules = source::test_modules(&self.code).into_iter();
+        modules.map(|module| format!("{folder}/{module}")).collect()
     }
 
     /// Whether a program wrote it: its module docs say so.
@@ -137,8 +168,7 @@ impl File {
 
     fn keep(&self, wanted: impl Fn(bool) -> bool) -> String {
         let items = source::test_items(&self.code);
-        let keep =
-            |at: usize| wanted(self.is_test() || items.iter().any(|item| item.contains(&at)));
+        let keep = |at: usize| wanted(self.test || items.iter().any(|item| item.contains(&at)));
         let blank = |(at, byte): (usize, u8)| {
             if byte == b'\n' || keep(at) {
                 byte
@@ -148,5 +178,24 @@ impl File {
         };
         let bytes: Vec<u8> = self.code.bytes().enumerate().map(blank).collect();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_for_tests_are_known() {
+        let tree = Tree::of(&[
+            ("crates/a/src/lib.rs", "#[cfg(test)]\nmod testing;\nmod b;"),
+            ("crates/a/src/testing.rs", ""),
+            ("crates/a/src/b.rs", "#[cfg(test)]\nmod tests;"),
+            ("crates/a/src/b/tests.rs", ""),
+            ("crates/a/src/b/tests/more.rs", ""),
+            ("crates/a/tests/c.rs", ""),
+        ]);
+        let tests: Vec<bool> = tree.files.iter().map(|file| file.test).collect();
+        assert_eq!(tests, [false, true, false, true, true, true]);
     }
 }

@@ -39,7 +39,13 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
 ];
 
 /// What pure crates may take from outside; what that brings along is looked at too.
-const PURE_MAY_TAKE: &[&str] = &["serde", "serde-saphyr", "serde_json", "thiserror"];
+const PURE_MAY_TAKE: &[&str] = &[
+    "granit-parser",
+    "serde",
+    "serde-saphyr",
+    "serde_json",
+    "thiserror",
+];
 
 /// What must not come with a pure crate by any way.
 const NEVER_PURE: &[&str] = &[
