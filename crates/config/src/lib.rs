@@ -3,7 +3,8 @@
 //!
 //! - [`tree`] makes a tree with positions of a YAML or JSON text, within fixed limits.
 //! - [`manifest`] tells files apart by content and opens ConfigMap manifests.
-//! - [`mig`] is the MIG config file of `nvidia-mig-parted`.
+//! - [`mig`] is the MIG config file of `nvidia-mig-parted`; [`generate`] makes the one that NVIDIA
+//!   generates for given hardware, [`export`] the one that describes what is there.
 //!
 //! All faults of a file are found at once, as [`Diagnostic`]s with file, line, column, path, what
 //! was found and what is allowed. What the original silently accepts to the user's harm is an error
@@ -14,6 +15,8 @@
 #![forbid(unsafe_code)]
 
 pub mod diagnostic;
+pub mod export;
+pub mod generate;
 pub mod manifest;
 pub mod mig;
 mod nearest;
