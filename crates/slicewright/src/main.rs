@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! The one binary.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+use std::io::{stderr, stdout};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let env = cli::Env::of_process();
+    let status = cli::run(
+        std::env::args_os(),
+        &env,
+        &mut stdout().lock(),
+        &mut stderr().lock(),
+    );
+    ExitCode::from(status)
+}

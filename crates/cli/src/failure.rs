@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a command did not do what was asked, as a person or a program is told.
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+use plan::Refusal;
+use serde::Serialize;
+use units::Code;
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something to tell, with its code.
+    Told(Told),
+    /// Nobody reads the output any more.
+    Output(io::Error),
+}
+
+/// What is told: the same three things whatever went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Stable code; decides the exit status.
+    pub code: Code,
+    /// Object, cause and next step.
+    pub message: String,
+    /// What would be possible instead.
+    pub choices: Vec<String>,
+}
+
+impl Failure {
+    /// A failure without choices.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self::with_choices(code, message, Vec::new())
+    }
+
+    /// A failure with what would be possible instead.
+    pub fn with_choices(code: Code, message: impl Into<String>, choices: Vec<String>) -> Self {
+        Self::Told(Told {
+            code,
+            message: message.into(),
+            choices,
+        })
+    }
+
+    /// A file that cannot be read.
+    pub fn unreadable(code: Code, path: impl Display, error: &io::Error) -> Self {
+        Self::new(code, format!("cannot read {path}: {error}"))
+    }
+
+    /// A file that cannot be written.
+    pub fn unwritable(path: &Path, error: &io::Error) -> Self {
+        Self::new(
+            Code::StateUnwritable,
+            format!("cannot write {}: {error}", path.display()),
+        )
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::with_choices(refusal.code, refusal.message, refusal.choices)
+    }
+}
