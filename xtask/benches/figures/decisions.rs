@@ -7,12 +7,17 @@ use std::time::{Duration, Instant};
 
 use geometry::place::{Placed, Present, Wanted, place};
 use geometry::{Board, catalogue};
-use units::ProfileName;
+use plan::testing::{gpu, machine, put};
+use plan::{GpuWish, Policy, Wish};
+use units::{Mode, ProfileName};
 
 use crate::figure::{Budget, Figure, median};
 
 /// Runs of each decision; the median counts.
 const RUNS: usize = 5;
+
+/// Runs of the refusal.
+const REFUSALS: usize = 101;
 
 /// What a board may be full of at most before a wish is certain not to fit.
 const MOST_INSTANCES: u32 = 8;
@@ -76,7 +81,54 @@ pub fn measure() -> Vec<Figure> {
     vec![
         placements.figure("placement decision", 100.0),
         proofs.figure("proof that nothing fits, with what would", 1000.0),
+        refusal(),
     ]
+}
+
+/// From what was read to the refusal of a layout that does not fit, on 8 full GPUs.
+fn refusal() -> Figure {
+    let mut gpus = Vec::new();
+    let mut wish = Wish::default();
+    for index in 0..8 {
+        let board =
+            catalogue::by_key("H100-80GB-SXM").unwrap_or_else(|| unreachable!("in the catalogue"));
+        let profile = |slices| {
+            board
+                .profiles
+                .iter()
+                .find(|profile| profile.slices == slices)
+                .map(|profile| profile.name.clone())
+        };
+        wish.gpus.insert(
+            index,
+            GpuWish::Slices(profile(4).map(|name| (name, 2)).into_iter().collect()),
+        );
+        let small = profile(1);
+        let mut gpu = gpu(board, index, Mode::On);
+        for (name, start) in small
+            .iter()
+            .flat_map(|name| (0..7).map(move |start| (name, start)))
+        {
+            put(&mut gpu, name, start, &[(name.clone(), 0)]);
+        }
+        gpus.push(gpu);
+    }
+    let inventory = machine(gpus);
+    let refuse = |_| {
+        let begun = Instant::now();
+        let answer = black_box(plan::plan(black_box(&inventory), &wish, &Policy::default()));
+        (begun.elapsed(), answer.is_err())
+    };
+    let answers: Vec<(Duration, bool)> = (0..REFUSALS).map(refuse).collect();
+    let refused = answers.iter().filter(|(_, refused)| *refused).count();
+    Figure {
+        name: format!("layout that does not fit: refused after reading ({refused} of {REFUSALS})"),
+        budget: Budget::AtMost(1000.0),
+        measured: median(answers.into_iter().map(|(time, _)| time).collect()).as_secs_f64() * 1e6,
+        unit: "us",
+        runs: REFUSALS,
+        original: "",
+    }
 }
 
 /// Every mix of two profiles, and of the smallest with two others.

@@ -64,6 +64,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
     }
     findings.extend(workspace.check_directions());
     findings.extend(workspace.check_purity());
+    findings.extend(workspace.check_needed(&tree));
     findings.extend(licences::check(&tree, &workspace));
     findings.extend(documents::check_map(&tree, &workspace.crates()));
     findings.sort();

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::Finding;
 use super::purity::PURE;
+use super::source::words;
+use super::tree::Tree;
 use crate::error::Error;
 use crate::process;
 
@@ -62,6 +64,8 @@ const NEVER_PURE: &[&str] = &[
     "tokio",
     "tonic",
 ];
+
+const MANIFEST: &str = "Cargo.toml";
 
 /// Every package of the build, with what it uses.
 #[derive(Default)]
@@ -215,6 +219,42 @@ impl Workspace {
         findings
     }
 
+    /// Dependencies that no source of the crate names, and entries of the workspace's table that no
+    /// crate takes.
+    pub fn check_needed(&self, tree: &Tree) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut taken = BTreeSet::new();
+        for package in self.own() {
+            for used in self
+                .named(&package.uses)
+                .chain(self.named(&package.tests_use))
+            {
+                taken.insert(used.name.as_str());
+                let word = used.name.replace('-', "_");
+                let mut sources = tree
+                    .rust()
+                    .filter(|file| file.crate_name() == Some(&package.name));
+                if !sources.any(|file| !words(&file.code, &word).is_empty()) {
+                    findings.push(package.finding(&format!("{} is not used", used.name)));
+                }
+            }
+        }
+        let manifest = tree.file(MANIFEST).map_or("", |file| &file.text);
+        let table = manifest
+            .lines()
+            .skip_while(|line| *line != "[workspace.dependencies]")
+            .skip(1);
+        for line in table.take_while(|line| !line.starts_with('[')) {
+            if let Some((name, _)) = line.split_once(" = ")
+                && !name.starts_with('#')
+                && !taken.contains(name)
+            {
+                findings.push(Finding::new(MANIFEST, 0, format!("no crate takes {name}")));
+            }
+        }
+        findings
+    }
+
     /// Ids of everything that the package's programs use, by any way.
     fn closure<'a>(&'a self, package: &'a Package) -> BTreeSet<&'a String> {
         let mut found = BTreeSet::new();
@@ -336,6 +376,38 @@ mod tests {
                 "crates/plan/Cargo.toml: a pure crate may not take tokio",
                 "crates/plan/Cargo.toml: getrandom comes along with a pure crate",
                 "crates/plan/Cargo.toml: tokio comes along with a pure crate",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_needless_dependency_is_found() {
+        let workspace = Workspace::of(&[
+            ("plan", "", &["serde", "some-crate"], &["proptest"]),
+            ("serde", "MIT", &[], &[]),
+            ("some-crate", "MIT", &[], &[]),
+            ("proptest", "MIT", &[], &[]),
+        ]);
+        let tree = Tree::of(&[
+            (
+                "Cargo.toml",
+                "[workspace.dependencies]\n# why\nserde = \"1\"\nclap = \"4\"\n\n[profile.dev]\nx = 1\n",
+            ),
+            (
+                "crates/plan/src/lib.rs",
+                "use serde::Serialize;\n// proptest\n",
+            ),
+            (
+                "crates/lint/src/lib.rs",
+                "use proptest::prelude;\nuse some_crate::a;\n",
+            ),
+        ]);
+        assert_eq!(
+            lines(&workspace.check_needed(&tree)),
+            [
+                "crates/plan/Cargo.toml: some-crate is not used",
+                "crates/plan/Cargo.toml: proptest is not used",
+                "Cargo.toml: no crate takes clap",
             ]
         );
     }
