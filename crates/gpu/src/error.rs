@@ -10,14 +10,20 @@ use units::GpuUuid;
 pub struct NvmlCode(pub u32);
 
 impl NvmlCode {
+    /// An argument means nothing to the driver.
+    pub const INVALID_ARGUMENT: Self = Self(2);
     /// The driver or this GPU does not do that.
     pub const NOT_SUPPORTED: Self = Self(3);
     /// The process lacks a right.
     pub const NO_PERMISSION: Self = Self(4);
     /// There is no such object.
     pub const NOT_FOUND: Self = Self(6);
+    /// A buffer is too small.
+    pub const INSUFFICIENT_SIZE: Self = Self(7);
     /// The driver is not loaded.
     pub const DRIVER_NOT_LOADED: Self = Self(9);
+    /// Nothing happened within the time given.
+    pub const TIMEOUT: Self = Self(10);
     /// The library cannot be loaded.
     pub const LIBRARY_NOT_FOUND: Self = Self(12);
     /// The library lacks the function.
@@ -26,10 +32,14 @@ impl NvmlCode {
     pub const GPU_IS_LOST: Self = Self(15);
     /// The GPU must be reset first.
     pub const RESET_REQUIRED: Self = Self(16);
+    /// The library and the kernel module are of different versions.
+    pub const VERSION_MISMATCH: Self = Self(18);
     /// Something uses it.
     pub const IN_USE: Self = Self(19);
     /// No room for the instance.
     pub const INSUFFICIENT_RESOURCES: Self = Self(23);
+    /// A struct is of a version that the driver does not know.
+    pub const ARGUMENT_VERSION_MISMATCH: Self = Self(25);
     /// Anything else.
     pub const UNKNOWN: Self = Self(999);
 }

@@ -8,9 +8,20 @@
 
 #![allow(unsafe_code)]
 
+mod board;
+mod calls;
+mod driver;
 mod error;
+mod events;
+mod instances;
 mod library;
+mod names;
+mod profiles;
+mod raw;
+mod read;
+mod smi;
 pub mod table;
+mod telemetry;
 mod traits;
 
 /// NVML's types and constants, and the C types in its signatures.
@@ -20,7 +31,12 @@ pub mod sys {
     pub use nvml_wrapper_sys::bindings::*;
 }
 
+pub use calls::CallCounts;
+pub use driver::{ClosedReset, Driver};
 pub use error::{Error, NvmlCode};
+pub use events::{Event, EventKind, Events};
 pub use library::{LIBRARY_NAME, Library};
+pub use smi::SmiReset;
 pub use table::Functions;
+pub use telemetry::{SliceAttributes, Telemetry, Utilization};
 pub use traits::{Instances, MigMode, ReadGpus, Reset};
