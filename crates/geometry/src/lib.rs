@@ -15,6 +15,7 @@ pub mod catalogue;
 pub mod inventory;
 pub mod layout;
 pub mod place;
+pub mod rules;
 
 pub use board::{Board, ComputeProfile, Confidence, Engines, ModeChange, Profile};
 pub use layout::{ComputeSpec, InstanceSpec, Layout};

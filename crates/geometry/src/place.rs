@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Exact placement: which of the present instances stay, and where the wanted ones go.
 
+mod exact;
+mod inside;
+mod largest;
+mod need;
+mod search;
+
 use std::collections::BTreeMap;
 
 use units::{Placement, ProfileName};
@@ -106,17 +112,42 @@ pub enum PlaceError {
     },
 }
 
-/// Chooses placements for `wanted` such that, in this order, the most busy instances stay, the
-/// most instances stay, the fewest are created, and the placement left over blocks the fewest
-/// profiles. Exact: searches every placement, with memo over occupancy. Order of input never
-/// matters.
+/// Chooses placements for `wanted`. Exact: every placement is looked at. The order of the input
+/// never matters.
+///
+/// Better is, in this order: more slices (compute instances) in use stay; more slices stay; fewer
+/// GPU instances are created; fewer there are at all; what is left blocks fewer profiles, then
+/// fewer places; lower starts. Partial compute instances of one profile share GPU instances as
+/// these rules demand: new ones fill one GPU instance before the next, and those that run are left
+/// where they are.
+///
+/// A recorded layout ([`Wanted::Exact`]) leaves nothing to choose: what is at its place stays, the
+/// rest is created there.
 ///
 /// # Errors
 /// [`PlaceError`] says what is not possible and what would be.
 pub fn place(board: &Board, present: &[Present], wanted: &Wanted) -> Result<Placed, PlaceError> {
-    let _ = (present, wanted);
-    Err(PlaceError::BoardUnknown {
-        board: board.key.clone(),
-        reason: "not built yet".into(),
-    })
+    match wanted {
+        Wanted::Exact(layout) => exact::place(board, present, layout),
+        Wanted::Slices(slices) => {
+            let needs = need::resolve(board, slices)?;
+            search::best(board, present, &needs).ok_or_else(|| PlaceError::DoesNotFit {
+                board: board.key.clone(),
+                largest: largest::layouts(board, &needs),
+            })
+        }
+    }
+}
+
+impl Placed {
+    /// Sorted by rising start, with everything that is not kept destroyed.
+    fn in_order(mut self, present: &[Present]) -> Self {
+        let place = |at: usize| (present[at].spec.placement, present[at].spec.driver_id);
+        self.keep.sort_by_key(|kept| place(kept.present));
+        self.create.sort();
+        let kept = |at: &usize| self.keep.iter().any(|kept| kept.present == *at);
+        self.destroy = (0..present.len()).filter(|at| !kept(at)).collect();
+        self.destroy.sort_by_key(|at| place(*at));
+        self
+    }
 }
