@@ -24,7 +24,6 @@ mod error;
 mod execute;
 mod hardware;
 mod history;
-mod holders;
 mod host;
 mod journal;
 mod put_back;

@@ -12,6 +12,8 @@
 mod agree;
 mod model;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;

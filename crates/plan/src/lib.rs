@@ -10,6 +10,8 @@
 //! A plan leaves nothing to choose: every step names its placement, its precondition, its undo and
 //! its check. This crate is pure: it reads nothing and changes nothing.
 
+#![forbid(unsafe_code)]
+
 mod change;
 mod condition;
 mod difference;
