@@ -7,7 +7,7 @@
 //! it was going; how far it came is always read from the hardware.
 
 use jiff::Timestamp;
-use plan::GpuPlan;
+use plan::{GpuPlan, GpuWish, Wish};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Cause, Error};
@@ -126,6 +126,21 @@ impl OpenChange {
     /// What it changes, from and to.
     pub fn gpus(&self) -> Vec<GpuRecord> {
         self.header.gpus.iter().map(GpuRecord::of).collect()
+    }
+
+    /// Whether `wish` wants of these GPUs what the change was to make of them.
+    pub fn leads_to(&self, wish: &Wish) -> bool {
+        self.header.gpus.iter().all(|gpu| {
+            let on = gpu.mode_after.will_be_on();
+            wish.gpus
+                .get(&gpu.index)
+                .is_some_and(|wanted| match wanted {
+                    GpuWish::Off => !on,
+                    GpuWish::On => on,
+                    GpuWish::Slices(slices) => on && gpu.after.slices() == *slices,
+                    GpuWish::Exact(layout) => on && gpu.after == *layout,
+                })
+        })
     }
 
     /// The error of one who finds it where there must be none.
