@@ -12,6 +12,7 @@
 
 pub mod board;
 pub mod catalogue;
+pub mod enumerate;
 pub mod inventory;
 pub mod layout;
 pub mod place;
