@@ -131,6 +131,16 @@ pub enum Error {
         /// What the plan takes for granted.
         planned: String,
     },
+    /// Somebody came to use what the plan takes away.
+    #[error(
+        "GPU {index}: {holders} came to use what the change takes away; end it or wait, and plan again"
+    )]
+    InUse {
+        /// NVML index.
+        index: u32,
+        /// Who.
+        holders: String,
+    },
     /// A recorded layout is of a GPU that is not there.
     #[error("{gpu}, of which change {id} is, is not in this machine")]
     GpuGone {
@@ -160,6 +170,7 @@ impl Error {
             Self::Damaged { .. } => Code::JournalDamaged,
             Self::Unsound { .. } => Code::PlanUnsound,
             Self::Outdated { .. } => Code::PlanOutdated,
+            Self::InUse { .. } => Code::InUse,
             Self::GpuGone { .. } => Code::CheckpointMismatch,
             Self::NothingToRollBack => Code::NothingToRollBack,
             Self::Refused(refusal) => refusal.code,

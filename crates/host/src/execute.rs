@@ -12,6 +12,7 @@ use units::{Code, Mode};
 use crate::error::Cause;
 use crate::hardware::{GpuState, Hands, effect};
 use crate::history::GpuRecord;
+use crate::holders;
 use crate::journal::{Journal, Record};
 
 /// One GPU of a run.
@@ -138,10 +139,13 @@ impl<'a> Run<'a> {
             return Err(foreign(lane.plan, &state, &lane.states[at]));
         }
         if step.requires.contains(&Condition::Idle) {
-            *gpu = self.hands.gpu(&gpu.uuid)?;
+            holders::idle(lane.plan, &self.hands.gpu(&gpu.uuid)?)?;
         }
-        if let Some(unmet) = step.requires.iter().find(|needs| !needs.holds(gpu)) {
-            return Err(unmet_cause(gpu, unmet));
+        let mut needs = step.requires.iter().filter(|it| **it != Condition::Idle);
+        if let Some(unmet) = needs.find(|condition| !condition.holds(gpu)) {
+            let index = lane.plan.index;
+            let message = format!("GPU {index} changed meanwhile: {unmet:?} does not hold");
+            return Err(Cause::new(Code::ForeignChange, message));
         }
         self.hands.act(gpu, &step.action)?;
         let state = self.hands.look(gpu)?;
@@ -238,31 +242,6 @@ fn differs(plan: &GpuPlan, found: Option<&GpuState>, wanted: &GpuState) -> Cause
             format!("GPU {} ({}) is not there any more", plan.index, plan.uuid),
         ),
     }
-}
-
-/// Why a step may not be taken although the state is as expected.
-fn unmet_cause(gpu: &Gpu, unmet: &Condition) -> Cause {
-    let index = gpu.index;
-    if *unmet != Condition::Idle {
-        let message = format!("GPU {index} changed meanwhile: {unmet:?} does not hold any more");
-        return Cause::new(Code::ForeignChange, message);
-    }
-    let compute = gpu.instances.iter().flat_map(|instance| &instance.compute);
-    let inside = compute.flat_map(|compute| &compute.holders);
-    let holders: Vec<String> = gpu
-        .holders
-        .iter()
-        .chain(inside)
-        .map(|holder| match holder.name.as_str() {
-            "" => holder.pid.to_string(),
-            name => format!("{} ({name})", holder.pid),
-        })
-        .collect();
-    let message = format!(
-        "GPU {index} must be idle and is used by process {}",
-        holders.join(", ")
-    );
-    Cause::new(Code::InUse, message)
 }
 
 /// Why a step that the driver accepted is not done.

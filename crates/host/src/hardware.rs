@@ -2,7 +2,6 @@
 //! One GPU as the executor sees it: what is there, what an action makes of it, what holds.
 
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
 
 use geometry::inventory::{ComputeInstance, Gpu, GpuInstance, Inventory};
 use geometry::{ComputeSpec, InstanceSpec, Layout, ModeChange};
@@ -133,12 +132,11 @@ fn is_like(a: &ComputeSpec, b: &ComputeSpec) -> bool {
     a.driver_id == b.driver_id && (a.placement == b.placement || !known(a) || !known(b))
 }
 
-fn spec(compute: &ComputeInstance) -> ComputeSpec {
-    ComputeSpec {
-        profile: compute.profile.clone(),
-        driver_id: compute.driver_id,
-        placement: compute.placement,
-    }
+/// Whether what exists is that compute instance, as far as is known.
+pub(crate) fn is_compute(found: &ComputeInstance, wanted: &ComputeSpec) -> bool {
+    let places = (found.placement, wanted.placement);
+    found.driver_id == wanted.driver_id
+        && (places.0 == places.1 || places.0.is_none() || places.1.is_none())
 }
 
 fn same_compute(a: &mut [ComputeSpec], b: &mut [ComputeSpec]) -> bool {
@@ -179,70 +177,51 @@ pub(crate) fn effect(action: &Action) -> Condition {
     }
 }
 
-/// The driver and the reset tool, with the promise that no driver call is under way during a
-/// reset: the tool must close the process's handles on the driver.
+/// The driver and the reset tool.
 pub(crate) struct Hands<'a> {
     driver: &'a dyn Driver,
     reset: &'a dyn Reset,
-    gate: RwLock<()>,
 }
 
 impl<'a> Hands<'a> {
     pub(crate) fn new(driver: &'a dyn Driver, reset: &'a dyn Reset) -> Self {
-        Self {
-            driver,
-            reset,
-            gate: RwLock::new(()),
-        }
-    }
-
-    /// Runs something that calls the driver.
-    fn driver<T>(
-        &self,
-        call: impl FnOnce(&dyn Driver) -> Result<T, gpu::Error>,
-    ) -> Result<T, gpu::Error> {
-        let _open = self.gate.read().unwrap_or_else(PoisonError::into_inner);
-        call(self.driver)
+        Self { driver, reset }
     }
 
     /// Everything about every GPU.
     pub(crate) fn inventory(&self) -> Result<Inventory, gpu::Error> {
-        self.driver(|driver| driver.inventory())
+        self.driver.inventory()
     }
 
     /// Everything about one GPU, holders too.
     pub(crate) fn gpu(&self, gpu: &GpuUuid) -> Result<Gpu, gpu::Error> {
-        self.driver(|driver| driver.gpu(gpu))
+        self.driver.gpu(gpu)
     }
 
     /// Reads mode and instances of a GPU again.
     pub(crate) fn look(&self, gpu: &mut Gpu) -> Result<GpuState, gpu::Error> {
         let uuid = &gpu.uuid;
-        let read = self.driver(|driver| Ok((driver.mode(uuid)?, driver.instances(uuid)?)));
-        (gpu.mode, gpu.instances) = read?;
+        (gpu.mode, gpu.instances) = (self.driver.mode(uuid)?, self.driver.instances(uuid)?);
         Ok(GpuState::of(gpu))
     }
 
     /// Does it, and does not look whether it worked. `gpu` is as last looked at.
     pub(crate) fn act(&self, gpu: &Gpu, action: &Action) -> Result<(), Cause> {
-        let uuid = &gpu.uuid;
+        let (driver, uuid) = (self.driver, &gpu.uuid);
         match action {
-            Action::SetMode { on } => self.driver(|driver| driver.set_mode(uuid, *on))?,
+            Action::SetMode { on } => driver.set_mode(uuid, *on)?,
             Action::Reset if !gpu.mode.is_some_and(Mode::is_pending) => {}
-            Action::Reset => {
-                let _closed = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-                self.reset.reset(std::slice::from_ref(uuid))?;
-            }
+            Action::Reset => self.reset.reset(std::slice::from_ref(uuid))?,
             Action::CreateGpuInstance {
                 placement,
                 driver_id,
                 ..
             } => {
-                self.driver(|driver| driver.create_gpu_instance(uuid, *driver_id, *placement))?;
+                driver.create_gpu_instance(uuid, *driver_id, *placement)?;
             }
             Action::DestroyGpuInstance { placement, .. } => {
                 let id = instance(gpu, *placement)?.id;
-                self.driver(|driver| driver.destroy_gpu_instance(uuid, id))?;
+                driver.destroy_gpu_instance(uuid, id)?;
             }
             Action::CreateCompute {
                 instance: place,
@@ -250,7 +229,7 @@ impl<'a> Hands<'a> {
             } => {
                 let id = instance(gpu, *place)?.id;
                 let (profile, place) = (compute.driver_id, compute.placement);
-                self.driver(|driver| driver.create_compute_instance(uuid, id, profile, place))?;
+                driver.create_compute_instance(uuid, id, profile, place)?;
             }
             Action::DestroyCompute {
                 instance: place,
@@ -258,10 +237,10 @@ impl<'a> Hands<'a> {
             } => {
                 let instance = instance(gpu, *place)?;
                 let mut all = instance.compute.iter();
-                let found = all.find(|found| is_like(&spec(found), compute));
+                let found = all.find(|found| is_compute(found, compute));
                 let what = || format!("compute instance {} at {place}", compute.profile);
                 let found = found.ok_or_else(|| gone(gpu, &what()))?;
-                self.driver(|driver| driver.destroy_compute_instance(uuid, instance.id, found.id))?;
+                driver.destroy_compute_instance(uuid, instance.id, found.id)?;
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ use crate::error::{Cause, Error};
 use crate::execute::Run;
 use crate::hardware::{Driver, GpuState, Hands};
 use crate::history::{Entry, GpuRecord, close, history, next_id};
+use crate::holders::as_planned;
 use crate::journal::{FORMAT, Header, Intent, Journal, Kind, open_change};
 use crate::state::StateDir;
 
@@ -46,8 +47,8 @@ pub fn boot_id() -> io::Result<String> {
 pub struct Host<'a> {
     /// The driver.
     pub driver: &'a dyn Driver,
-    /// What resets GPUs. It is called while no driver call is under way, and must close and open
-    /// again whatever handles this process has on the driver.
+    /// What resets GPUs, after it has closed this process's handles on them: see
+    /// [`gpu::ClosedReset`]. Other GPUs' steps may be under way meanwhile.
     pub reset: &'a dyn Reset,
     /// Journal and history.
     pub state: &'a StateDir,
@@ -141,8 +142,7 @@ impl Host<'_> {
         }
         let hands = Hands::new(self.driver, self.reset);
         let inventory = hands.inventory()?;
-        sound(plan, &inventory)?;
-        let gpus_read = current(&gpus, inventory)?;
+        let read = current(plan, &gpus, &inventory)?;
         let header = Header {
             format: FORMAT,
             id: next_id(&self.history()?),
@@ -152,7 +152,7 @@ impl Host<'_> {
             gpus,
         };
         let journal = Journal::begin(self.state, header)?;
-        let run = Run::new(&hands, &journal, &journal.header.gpus, gpus_read);
+        let run = Run::new(&hands, &journal, &journal.header.gpus, read);
         let done = run
             .forward()
             .and_then(|()| run.read_back())
@@ -188,30 +188,34 @@ pub(crate) fn outcome(journal: &Journal<'_>, ending: Ending) -> Outcome {
     }
 }
 
-/// Asks the linter.
-pub(crate) fn sound(plan: &Plan, inventory: &Inventory) -> Result<(), Error> {
-    let _ = (plan, inventory);
-    Ok(())
-}
-
-/// The GPUs of a plan as they are now, if they are as the plan takes them.
-pub(crate) fn current(plans: &[GpuPlan], inventory: Inventory) -> Result<Vec<Gpu>, Error> {
-    let mut gpus = inventory.gpus;
-    let mut found = Vec::new();
-    for plan in plans {
+/// The GPUs of `plans`, which are those of `plan` that have steps, as they are now: if they are as
+/// the plan takes them for, and the linter finds nothing.
+pub(crate) fn current(
+    plan: &Plan,
+    plans: &[GpuPlan],
+    inventory: &Inventory,
+) -> Result<Vec<Gpu>, Error> {
+    let found = plans.iter().map(|plan| {
         let planned = GpuRecord::of(plan).before;
-        let at = gpus.iter().position(|gpu| gpu.uuid == plan.uuid);
         let outdated = |found: String| Error::Outdated {
             index: plan.index,
             found,
             planned: planned.to_string(),
         };
-        let gpu = gpus.swap_remove(at.ok_or_else(|| outdated("gone".into()))?);
-        let state = GpuState::of(&gpu);
+        let gpu = inventory.gpus.iter().find(|gpu| gpu.uuid == plan.uuid);
+        let gpu = gpu.ok_or_else(|| outdated("gone".into()))?;
+        let state = GpuState::of(gpu);
         if !state.is_same(&planned) {
             return Err(outdated(state.to_string()));
         }
-        found.push(gpu);
+        as_planned(plan, gpu)?;
+        Ok(gpu.clone())
+    });
+    let found = found.collect::<Result<Vec<_>, _>>()?;
+    let findings = lint::check(inventory, plan);
+    if findings.is_empty() {
+        return Ok(found);
     }
-    Ok(found)
+    let findings = findings.iter().map(ToString::to_string).collect();
+    Err(Error::Unsound { findings })
 }

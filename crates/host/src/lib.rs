@@ -24,6 +24,7 @@ mod error;
 mod execute;
 mod hardware;
 mod history;
+mod holders;
 mod host;
 mod journal;
 mod open;

@@ -9,7 +9,7 @@ use crate::error::{Cause, Error};
 use crate::execute::{Run, wish_of};
 use crate::hardware::{GpuState, Hands};
 use crate::history::GpuRecord;
-use crate::host::{Ending, Host, Outcome, current, outcome, sound, with_steps};
+use crate::host::{Ending, Host, Outcome, current, outcome, with_steps};
 use crate::journal::{Journal, Record};
 
 impl Host<'_> {
@@ -66,10 +66,9 @@ impl Host<'_> {
         let targets = records.map(|record| (record.uuid.clone(), to(record)));
         let wish = wish(&inventory, journal.header.id, targets)?;
         let plan = plan::plan(&inventory, &wish, &Policy::default())?;
-        sound(&plan, &inventory)?;
         let gpus = with_steps(&plan);
+        let read = current(&plan, &gpus, &inventory)?;
         journal.record(&Record::Replanned { gpus: gpus.clone() })?;
-        let read = current(&gpus, inventory)?;
         let run = Run::new(hands, journal, &gpus, read);
         run.forward().and_then(|()| run.read_back())
     }
