@@ -26,6 +26,20 @@ macro_rules! uuid_type {
         pub struct $name(String);
 
         impl $name {
+            /// The UUID with these bits, first digit highest.
+            pub fn from_bits(bits: u128) -> Self {
+                let part = |shift: u32, digits: u32| (bits >> shift) & ((1 << (4 * digits)) - 1);
+                Self(format!(
+                    "{}{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+                    $prefix,
+                    part(96, 8),
+                    part(80, 4),
+                    part(64, 4),
+                    part(48, 4),
+                    part(0, 12),
+                ))
+            }
+
             /// The text as the driver writes it.
             pub fn as_str(&self) -> &str {
                 &self.0

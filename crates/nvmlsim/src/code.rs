@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! NVML's return codes that the simulator answers with (source: nvml.h).
+
+use gpu::NvmlCode;
+
+/// What a simulated call comes back with.
+pub type Answer<T> = Result<T, NvmlCode>;
+
+/// The call worked.
+pub const SUCCESS: NvmlCode = NvmlCode(0);
+/// `nvmlInit` was not called.
+pub const UNINITIALIZED: NvmlCode = NvmlCode(1);
+/// An argument is null, out of range or a stale handle.
+pub const INVALID_ARGUMENT: NvmlCode = NvmlCode(2);
+/// This device cannot do that.
+pub const NOT_SUPPORTED: NvmlCode = NvmlCode(3);
+/// There is no such object.
+pub const NOT_FOUND: NvmlCode = NvmlCode(6);
+/// The caller's array is too small.
+pub const INSUFFICIENT_SIZE: NvmlCode = NvmlCode(7);
+/// There is no readable world.
+pub const DRIVER_NOT_LOADED: NvmlCode = NvmlCode(9);
+/// Nothing happened in time.
+pub const TIMEOUT: NvmlCode = NvmlCode(10);
+/// The GPU fell off the bus.
+pub const GPU_IS_LOST: NvmlCode = NvmlCode(15);
+/// The mode waits for a reset.
+pub const RESET_REQUIRED: NvmlCode = NvmlCode(16);
+/// Something uses it.
+pub const IN_USE: NvmlCode = NvmlCode(19);
+/// No room for the instance.
+pub const INSUFFICIENT_RESOURCES: NvmlCode = NvmlCode(23);
+/// A struct's version is not one that is served.
+pub const ARGUMENT_VERSION_MISMATCH: NvmlCode = NvmlCode(25);
+/// Anything else.
+pub const UNKNOWN: NvmlCode = NvmlCode(999);
