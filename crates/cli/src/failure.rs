@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a command did not do what was asked, as a person or a program is told.
 
-use std::fmt::Display;
 use std::io;
-use std::path::Path;
 
 use plan::Refusal;
 use serde::Serialize;
@@ -43,19 +41,6 @@ impl Failure {
             choices,
         })
     }
-
-    /// A file that cannot be read.
-    pub fn unreadable(code: Code, path: impl Display, error: &io::Error) -> Self {
-        Self::new(code, format!("cannot read {path}: {error}"))
-    }
-
-    /// A file that cannot be written.
-    pub fn unwritable(path: &Path, error: &io::Error) -> Self {
-        Self::new(
-            Code::StateUnwritable,
-            format!("cannot write {}: {error}", path.display()),
-        )
-    }
 }
 
 impl From<io::Error> for Failure {
@@ -67,5 +52,20 @@ impl From<io::Error> for Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         Self::with_choices(refusal.code, refusal.message, refusal.choices)
+    }
+}
+
+impl From<config::Problems> for Failure {
+    fn from(problems: config::Problems) -> Self {
+        Self::new(problems.code, problems.to_string())
+    }
+}
+
+impl From<host::Error> for Failure {
+    fn from(error: host::Error) -> Self {
+        match error {
+            host::Error::Refused(refusal) => refusal.into(),
+            error => Self::new(error.code(), error.to_string()),
+        }
     }
 }

@@ -11,9 +11,11 @@
 mod args;
 mod env;
 mod failure;
-mod nearest;
+mod files;
+mod machine;
 mod output;
 mod picture;
+mod sim;
 mod table;
 mod verbs;
 

@@ -19,7 +19,7 @@ pub mod export;
 pub mod generate;
 pub mod manifest;
 pub mod mig;
-mod nearest;
+pub mod nearest;
 pub mod sink;
 pub mod tree;
 

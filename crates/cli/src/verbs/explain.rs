@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `slicewright explain`: the texts of `docs/codes.md`.
 
+use config::nearest::nearest;
 use units::Code;
 
 use crate::args::ExplainArgs;
 use crate::failure::Failure;
-use crate::nearest::nearest;
 use crate::output::Output;
 use crate::table::Table;
 
@@ -33,9 +33,10 @@ pub fn run(args: &ExplainArgs, output: &mut Output<'_>) -> Result<u8, Failure> {
         return Ok(0);
     };
     let code: Code = text.parse().map_err(|_| {
-        let names = Code::ALL.iter().map(|code| code.as_str());
+        let names: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        let near = nearest(text, &names).map(str::to_owned);
         let message = format!("there is no code {text:?}; `slicewright explain` lists all");
-        Failure::with_choices(Code::Usage, message, nearest(text, names))
+        Failure::with_choices(Code::Usage, message, near.into_iter().collect())
     })?;
     output.text(format_args!("{code}\n\n{}\n", section(code)))?;
     Ok(0)

@@ -13,7 +13,6 @@
 //! `pre-apply-config` if instances change. The first command that fails stops the rest.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -21,6 +20,7 @@ use serde::Deserialize;
 use units::Code;
 
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
 
 /// When a hook runs.
@@ -90,8 +90,7 @@ impl Hooks {
         debug: bool,
         output: &mut Output<'_>,
     ) -> Result<Self, Failure> {
-        let text = fs::read_to_string(path)
-            .map_err(|error| Failure::unreadable(Code::ConfigInvalid, path.display(), &error))?;
+        let text = files::read(&path.to_string_lossy(), Code::ConfigInvalid)?;
         let file: HooksFile = serde_saphyr::from_str(&text).map_err(|error| {
             let message = format!("{} is not a hooks file: {error}", path.display());
             Failure::new(Code::ConfigInvalid, message)

@@ -1,26 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The verbs, one module each.
 
+mod apply;
+mod assert;
 mod explain;
+mod export;
+mod history;
 mod hooks;
 mod list;
+mod plan_text;
+mod planning;
 mod profiles;
+mod recover;
+mod selftest;
+mod wish;
 
 use units::Code;
 
-use crate::args::{Cli, Verb};
+use crate::args::{Cli, Format, HostArgs, HostVerb, Verb};
 use crate::env::Env;
 use crate::failure::Failure;
+use crate::machine::Machine;
 use crate::output::Output;
+use crate::sim;
 
 /// Does what was asked and returns the exit status.
 ///
 /// # Errors
 /// If it could not be done.
 pub fn run(cli: &Cli, env: &Env, output: &mut Output<'_>) -> Result<u8, Failure> {
-    let _ = env;
+    let lists = matches!(
+        &cli.verb,
+        Verb::Host(HostArgs {
+            verb: HostVerb::List,
+            ..
+        })
+    );
+    if output.format == Some(Format::NvidiaSmi) && !lists {
+        return Err(Failure::new(
+            Code::Usage,
+            "-o nvidia-smi is for `slicewright host list` only",
+        ));
+    }
     match &cli.verb {
+        Verb::Host(args) => host(args, env, output),
+        Verb::Sim { verb } => sim::run(verb, output),
         Verb::Explain(args) => explain::run(args, output),
+        _ => Err(Failure::new(
+            Code::NotSupportedYet,
+            "this verb is not built yet",
+        )),
+    }
+}
+
+fn host(args: &HostArgs, env: &Env, output: &mut Output<'_>) -> Result<u8, Failure> {
+    if let HostVerb::Assert(assert_args) = &args.verb
+        && assert_args.valid_config
+    {
+        return assert::valid_config(assert_args, env, output);
+    }
+    let machine = Machine::open(args, env)?;
+    match &args.verb {
+        HostVerb::List => list::print(&machine.inventory()?, output).map(|()| 0),
+        HostVerb::Profiles => profiles::print(&machine.inventory()?, output).map(|()| 0),
+        HostVerb::Plan(args) => planning::run(&machine, &args.wish, env, output),
+        HostVerb::Apply(args) => apply::run(&machine, args, env, output),
+        HostVerb::Assert(args) => assert::run(&machine, args, env, output),
+        HostVerb::GenerateConfig(args) => export::generate(&machine, args, output),
+        HostVerb::Export(args) => export::export(&machine, args, output),
+        HostVerb::Selftest(args) => selftest::run(&machine, args, output),
+        HostVerb::Rollback => recover::rollback(&machine, output),
+        HostVerb::Recover => recover::run(&machine, output),
+        HostVerb::History => history::run(&machine, output),
         _ => Err(Failure::new(
             Code::NotSupportedYet,
             "this verb is not built yet",

@@ -108,11 +108,7 @@ fn gpu_changes(gpu: &GpuPlan) -> String {
 }
 
 fn line(sign: char, instance: &InstanceSpec) -> String {
-    format!(
-        "{sign} {} at {}",
-        label(instance),
-        instance.placement
-    )
+    format!("{sign} {} at {}", label(instance), instance.placement)
 }
 
 /// An instance that stays, with what changes inside it.

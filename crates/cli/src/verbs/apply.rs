@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `slicewright host apply`, and what every change has in common.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use geometry::inventory::Inventory;
+use host::{Ending, Intent, Outcome, StateDir};
+use plan::{Plan, Policy, Report, Wish};
+use serde::Serialize;
+use units::Code;
+
+use super::hooks::{Hooks, Moment};
+use super::plan_text::{counted, states};
+use super::planning;
+use super::recover;
+use super::wish::Wanted;
+use crate::args::ApplyArgs;
+use crate::env::Env;
+use crate::failure::{Failure, Told};
+use crate::machine::{Calls, Machine};
+use crate::output::Output;
+
+/// Plans what is wanted and does it.
+///
+/// # Errors
+/// If nothing was done.
+pub fn run(
+    machine: &Machine,
+    args: &ApplyArgs,
+    env: &Env,
+    output: &mut Output<'_>,
+) -> Result<u8, Failure> {
+    if args.dry_run {
+        return planning::run(machine, &args.wish, env, output);
+    }
+    let wanted = Wanted::read(&args.wish, env)?;
+    let mut variables = wanted.variables.clone();
+    let hooks = hooks(&args.hooks_file, args.debug, env, &mut variables, output)?;
+    let change = Change {
+        intent: Intent::apply(&wanted.text),
+        policy: wanted.policy,
+        wish: Box::new(move |inventory| wanted.resolve(inventory)),
+    };
+    carry_out(machine, &machine.lock()?, &change, &hooks, output)
+}
+
+/// The hooks of a flag or of the environment; none without a file.
+///
+/// # Errors
+/// If the file cannot be used.
+pub fn hooks(
+    file: &Option<PathBuf>,
+    debug: bool,
+    env: &Env,
+    variables: &mut std::collections::BTreeMap<String, String>,
+    output: &mut Output<'_>,
+) -> Result<Hooks, Failure> {
+    let named = || env.get("MIG_PARTED_HOOKS_FILE").map(PathBuf::from);
+    let file = file.clone().or_else(named);
+    let name = file
+        .as_ref()
+        .map(|file| file.display().to_string())
+        .unwrap_or_default();
+    variables.insert("MIG_PARTED_HOOKS_FILE".to_owned(), name);
+    match file {
+        None => Ok(Hooks::default()),
+        Some(file) => {
+            let debug = debug || env.is_true("MIG_PARTED_DEBUG");
+            Hooks::read(&file, std::mem::take(variables), debug, output)
+        }
+    }
+}
+
+/// A change to make.
+pub struct Change<'a> {
+    /// Who wants it, and why.
+    pub intent: Intent,
+    /// What it may do.
+    pub policy: Policy,
+    /// What is wanted of the hardware as it is.
+    pub wish: WishOf<'a>,
+}
+
+/// From the hardware as it is to what is wanted of it.
+pub type WishOf<'a> = Box<dyn Fn(&Inventory) -> Result<Wish, Failure> + 'a>;
+
+/// Makes a change with its hooks, after an open journal was resolved.
+///
+/// # Errors
+/// If nothing was done.
+pub fn carry_out(
+    machine: &Machine,
+    state: &StateDir,
+    change: &Change<'_>,
+    hooks: &Hooks,
+    output: &mut Output<'_>,
+) -> Result<u8, Failure> {
+    let result = hooks
+        .run(Moment::Start, output)
+        .and_then(|()| act(machine, state, change, hooks, output));
+    let exit = hooks.run(Moment::Exit, output);
+    match (result, exit) {
+        (Ok(0), Err(failure)) => Err(failure),
+        (result, Err(Failure::Told(told))) => {
+            output.tell(&told);
+            result
+        }
+        (result, _) => result,
+    }
+}
+
+fn act(
+    machine: &Machine,
+    state: &StateDir,
+    change: &Change<'_>,
+    hooks: &Hooks,
+    output: &mut Output<'_>,
+) -> Result<u8, Failure> {
+    let begun = Instant::now();
+    let calls = machine.calls();
+    let host = machine.host(state);
+    let mut inventory = machine.inventory()?;
+    if let Some(open) = host::open_change(state.storage())? {
+        let wish = (change.wish)(&inventory).ok();
+        let wanted = wish.is_some_and(|wish| open.leads_to(&wish));
+        recover::resolve(&host, &open, wanted, output)?;
+        inventory = machine.inventory()?;
+    }
+    let planned = (change.wish)(&inventory)
+        .and_then(|wish| Ok(plan::plan(&inventory, &wish, &change.policy)?));
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(failure) => return planning::refused(failure, output),
+    };
+    if !output.is_machine() {
+        planning::show(&plan, &inventory, output)?;
+    }
+    before(&plan, hooks, output)?;
+    let outcome = machine.apply(state, &plan, &change.intent, output)?;
+    let after = match outcome.ending {
+        Ending::Nothing => inventory,
+        _ => machine.inventory()?,
+    };
+    let done = Done {
+        plan,
+        outcome,
+        after,
+        calls: machine.calls().since(calls),
+        begun,
+        way_back: machine.way_back(),
+    };
+    done.tell(output)
+}
+
+/// Runs the hooks that come before what the plan does.
+fn before(plan: &Plan, hooks: &Hooks, output: &mut Output<'_>) -> Result<(), Failure> {
+    let changes_mode = |gpu: &plan::GpuPlan| gpu.mode_before != gpu.mode_after || gpu.resets();
+    if plan.gpus.iter().any(changes_mode) {
+        hooks.run(Moment::BeforeMode, output)?;
+    }
+    if plan.gpus.iter().any(|gpu| gpu.before != gpu.after) {
+        hooks.run(Moment::BeforeConfig, output)?;
+    }
+    Ok(())
+}
+
+/// A change that has ended.
+struct Done<'a> {
+    plan: Plan,
+    outcome: Outcome,
+    after: Inventory,
+    calls: Calls,
+    begun: Instant,
+    way_back: &'a str,
+}
+
+/// What programs get. Version 1: the report of the plan, and what became of it.
+#[derive(Serialize)]
+struct ApplyReport<'a> {
+    #[serde(flatten)]
+    report: Report,
+    result: &'static str,
+    calls: Calls,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Told>,
+}
+
+impl Done<'_> {
+    fn tell(&self, output: &mut Output<'_>) -> Result<u8, Failure> {
+        let failed = failure_of(&self.outcome.ending);
+        if output.is_machine() {
+            output.machine(&ApplyReport {
+                report: Report::planned(&self.plan),
+                result: match self.outcome.ending {
+                    Ending::Nothing => "nothing",
+                    Ending::Done => "applied",
+                    Ending::PutBack { .. } => "rolled-back",
+                    Ending::Stuck { .. } => "stuck",
+                },
+                calls: self.calls,
+                error: failed.as_ref(),
+            })?;
+        } else {
+            self.tell_person(output)?;
+        }
+        if let Some(told) = &failed {
+            output.tell(told);
+        }
+        Ok(failed.map_or(0, |told| told.code.exit_status()))
+    }
+
+    fn tell_person(&self, output: &mut Output<'_>) -> Result<(), Failure> {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let mutating = usize::try_from(self.calls.mutating).unwrap_or(usize::MAX);
+        let calls = format!(
+            "{} and {} reads",
+            counted(mutating, "driver call"),
+            self.calls.reading
+        );
+        match self.outcome.ending {
+            Ending::Nothing => output.text(format_args!(
+                "\nNothing to do: all is as wanted ({seconds:.3}s).\n"
+            )),
+            Ending::Done => {
+                output.text(format_args!("\nAfter\n{}", states(&self.plan, &self.after)))?;
+                output.text(format_args!(
+                    "\nDone and read back in {seconds:.3}s: {calls}.\n"
+                ))?;
+                output.text(format_args!("{}\n", self.way_back))
+            }
+            Ending::PutBack { .. } | Ending::Stuck { .. } => {
+                output.text(format_args!("\nAfter\n{}", states(&self.plan, &self.after)))?;
+                output.text(format_args!("\nFailed after {seconds:.3}s: {calls}.\n"))
+            }
+        }
+    }
+}
+
+/// What is told of a change that did not end well.
+pub fn failure_of(ending: &Ending) -> Option<Told> {
+    let (code, message) = match ending {
+        Ending::Nothing | Ending::Done => return None,
+        Ending::PutBack { cause } => {
+            let message = format!(
+                "{} [{}]; the old layout is there again, read back",
+                cause.message, cause.code
+            );
+            (Code::RolledBack, message)
+        }
+        Ending::Stuck {
+            cause,
+            then,
+            next_step,
+        } => {
+            let message = format!(
+                "{} [{}]; putting the old layout back failed too: {} [{}]; {next_step}",
+                cause.message, cause.code, then.message, then.code
+            );
+            (Code::Stuck, message)
+        }
+    };
+    Some(Told {
+        code,
+        message,
+        choices: Vec::new(),
+    })
+}
