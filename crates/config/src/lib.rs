@@ -14,9 +14,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
+pub mod checkpoint;
+pub mod deviceplugin;
 pub mod diagnostic;
 pub mod export;
 pub mod generate;
+pub mod hooks;
+pub mod laws;
 pub mod manifest;
 pub mod mig;
 pub mod nearest;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Generated configurations by board.
+
 use super::*;
 use crate::mig::{Format, parse, print};
 

@@ -9,7 +9,7 @@ use units::{Code, ProfileName};
 use super::{DeviceFilter, Devices, Entry, MigConfig, MigConfigFile, Parsed};
 use crate::manifest::{self, Kind};
 use crate::sink::Sink;
-use crate::tree::{Mapping, Member, Node, Value, quoted};
+use crate::tree::{Mapping, Member, Node, Position, Value, quoted};
 
 /// Reads a MIG config file, bare or in a ConfigMap manifest, and notes every fault.
 ///
@@ -198,16 +198,9 @@ fn decode_counts(sink: &mut Sink, node: &Node, mapping: &Mapping) -> BTreeMap<Pr
     let mut counts = BTreeMap::new();
     let mut zeros = 0;
     for Member { key, at, value } in &mapping.members {
-        let name = key.parse::<ProfileName>().map_err(|error| {
-            let found = format!("the profile {}", quoted(key));
-            let allowed = format!(
-                "{}; expected a profile such as 1g.10gb, 1c.3g.40gb, 1g.10gb+me or 1g.24gb-me",
-                error.reason
-            );
-            sink.error(*at, found, allowed);
-        });
+        let name = decode_name(sink, key, *at);
         let count = sink.key(key, |sink| decode_count(sink, value));
-        let (Ok(name), Some(count)) = (name, count) else {
+        let (Some(name), Some(count)) = (name, count) else {
             continue;
         };
         if count == 0 {
@@ -230,6 +223,22 @@ fn decode_counts(sink: &mut Sink, node: &Node, mapping: &Mapping) -> BTreeMap<Pr
         sink.error(node.at, "only counts of 0", allowed);
     }
     counts
+}
+
+fn decode_name(sink: &mut Sink, text: &str, at: Position) -> Option<ProfileName> {
+    let error = match text.parse::<ProfileName>() {
+        Ok(name) => return Some(name),
+        Err(error) => error,
+    };
+    let usual = text.trim().to_lowercase();
+    let usual = usual.trim_start_matches("mig-").replacen("gb.", "gb+", 1);
+    let hint = match usual.parse::<ProfileName>() {
+        Ok(meant) => format!("did you mean {meant}?"),
+        Err(_) => "expected a profile such as 1g.10gb, 1c.3g.40gb, 1g.10gb+me or 1g.24gb-me".into(),
+    };
+    let found = format!("the profile {}", quoted(text));
+    sink.error(at, found, format!("{}; {hint}", error.reason));
+    None
 }
 
 fn decode_count(sink: &mut Sink, node: &Node) -> Option<u32> {

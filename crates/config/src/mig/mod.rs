@@ -19,6 +19,7 @@ mod filter;
 mod print;
 mod select;
 
+pub(crate) use decode::decode;
 pub use decode::parse;
 pub use filter::DeviceFilter;
 pub use print::{Format, print};

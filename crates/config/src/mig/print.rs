@@ -23,7 +23,7 @@ pub enum Format {
 pub fn print(file: &MigConfigFile, format: Format) -> String {
     match format {
         Format::Yaml => yaml(file),
-        Format::Json => serde_json::to_string_pretty(file).unwrap_or_default(),
+        Format::Json => escaped(&serde_json::to_string_pretty(file).unwrap_or_default()),
     }
 }
 
@@ -80,7 +80,26 @@ fn key(name: &str) -> String {
     if plain {
         return name.to_owned();
     }
-    serde_json::to_string(name).unwrap_or_default()
+    escaped(&serde_json::to_string(name).unwrap_or_default())
+}
+
+/// JSON in which characters that YAML does not take literally are escaped; they are only in strings.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
+                let _ = write!(text, "\\u{:04x}", u32::from(c));
+            }
+            c => text.push(c),
+        }
+    }
+    text
 }
 
 impl Serialize for MigConfigFile {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! What is accepted, refused and warned of, row by row of the format.
+
 use super::*;
 use crate::diagnostic::Problems;
 use units::Code;

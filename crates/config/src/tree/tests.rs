@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Positions, scalars, aliases and limits.
+
 use super::*;
 
 fn root(text: &str) -> Node {
