@@ -76,12 +76,12 @@ codes! {
     NoGpuMatches = "no-gpu-matches", 3;
     /// The operation needs rights that this process lacks.
     NoPermission = "no-permission", 2;
-    /// There is no earlier layout to go back to.
-    NothingToRollBack = "nothing-to-roll-back", 3;
     /// Warning: accepted here, refused by the original programs.
     NotPortable = "not-portable", 0;
     /// Not there yet in this version.
     NotSupportedYet = "not-supported-yet", 3;
+    /// There is no earlier layout to go back to.
+    NothingToRollBack = "nothing-to-roll-back", 3;
     /// Warning: a GPU instance without a compute instance.
     OrphanInstance = "orphan-instance", 0;
     /// Warning: several entries match one GPU; the last wins.
