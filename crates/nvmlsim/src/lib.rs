@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+mod abi;
 pub mod code;
 mod fault;
 mod file;
@@ -19,6 +20,7 @@ mod simulated;
 pub mod verbs;
 pub mod world;
 
+pub use abi::WORLD_VARIABLE;
 pub use fault::{Effect, Fault, FaultError, Rule};
 pub use handle::{Handle, SimError};
 pub use holders::{HoldGuard, Target};

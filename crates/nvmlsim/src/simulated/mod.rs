@@ -49,6 +49,11 @@ impl Simulated {
         &self.handle
     }
 
+    /// Whether it is initialised.
+    pub fn is_open(&self) -> bool {
+        self.sessions.load(Ordering::Relaxed) > 0
+    }
+
     pub(crate) fn init(&self) -> Answer<()> {
         self.handle.world().map_err(|_| DRIVER_NOT_LOADED)?;
         self.sessions.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +86,7 @@ impl Simulated {
         gpu: Option<u32>,
         body: impl FnOnce() -> Answer<()>,
     ) -> Answer<()> {
-        if !function.starts_with("nvmlInit") && self.sessions.load(Ordering::Relaxed) == 0 {
+        if !function.starts_with("nvmlInit") && !self.is_open() {
             return Err(UNINITIALIZED);
         }
         let world = self.handle.world().map_err(|_| DRIVER_NOT_LOADED)?;
