@@ -10,6 +10,8 @@
 //! This crate is pure: no I/O, no clock, no environment, no randomness. The same input gives the
 //! same bytes.
 
+#![forbid(unsafe_code)]
+
 pub mod board;
 pub mod catalogue;
 pub mod enumerate;

@@ -60,7 +60,7 @@ pub fn conflict<'a>(
         return Some(Conflict::Count);
     }
     let used = others.fold(Usage::default(), |used, (other, _)| used.plus(other, 1));
-    let over = used.plus(profile, 1).over(Usage::of(board.engines));
+    let over = used.plus(profile, 1).over(Usage::budget(board));
     over.map(Conflict::Engine)
 }
 
@@ -80,6 +80,12 @@ impl Usage {
             ofa,
         } = engines;
         Self([decoders, encoders, jpeg, ofa].map(u16::from))
+    }
+
+    /// What instances share on a board: what it says, but never so little that one of its own
+    /// profiles could not be created at all (a driver may report more than the catalogue).
+    pub(crate) fn budget(board: &Board) -> Self {
+        Self::of(board.engines).max(Self::of(Engines::budget(&board.profiles)))
     }
 
     /// With so many more instances of the profile.

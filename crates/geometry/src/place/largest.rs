@@ -90,7 +90,7 @@ fn fitting(board: &Board, needs: &[Need]) -> BTreeSet<Instances> {
         .iter()
         .map(|need| need.count().min(u64::from(need.profile.max_instances)) as u8)
         .collect();
-    let budget = Usage::of(board.engines);
+    let budget = Usage::budget(board);
     let in_budget = |counts: &Instances| {
         let used = needs
             .iter()

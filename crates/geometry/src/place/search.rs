@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
             starts: starts(present, &goals),
             places: board.profiles.iter().map(masks).collect(),
             // What is there is possible, whatever the table says.
-            budget: Usage::of(board.engines).max(there),
+            budget: Usage::budget(board).max(there),
             goals,
             chosen: Vec::new(),
             best: None,
