@@ -33,7 +33,25 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The simulated machine for the interop clients failed.
+    #[error("cannot {attempt}: {reason}")]
+    Interop {
+        /// What was attempted.
+        attempt: &'static str,
+        /// What came back.
+        reason: String,
+    },
     /// `cargo metadata` said something that is not understood.
     #[error("cannot understand cargo metadata: {0}")]
     Metadata(String),
+}
+
+impl Error {
+    /// The interop clients' machine failed at this.
+    pub fn interop(attempt: &'static str, reason: impl ToString) -> Self {
+        Self::Interop {
+            attempt,
+            reason: reason.to_string(),
+        }
+    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tasks of this project: `cargo xtask test | tidy | bench | codegen`.
+//! Tasks of this project: `cargo xtask test | tidy | interop | bench | codegen`.
 //!
 //! `test` is the whole gate and what CI runs; the others are its parts, or tools that a
 //! contributor runs by hand. Nothing depends on this crate.
@@ -9,6 +9,7 @@
 mod bench;
 mod codegen;
 mod error;
+mod interop;
 mod process;
 mod test;
 mod tidy;
@@ -28,6 +29,7 @@ usage: cargo xtask TASK
                    clients, the README's first command
   tidy             house rules that no compiler checks: sizes, purity, directions of
                    dependencies, headers, links, licences
+  interop          NVML clients that others wrote, on the simulated driver
   bench [-o json]  every figure beside its budget; never fails on time
   codegen          regenerates the code that is generated from data
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test::run(root),
         ["tidy"] => tidy::run(root),
+        ["interop"] => interop::run(root).map(|counts| counts.is_none_or(|c| c.failed == 0)),
         ["bench"] => bench::run(root, false),
         ["bench", "-o", "json"] => bench::run(root, true),
         ["codegen"] => codegen::run().map(|()| true).map_err(Error::Codegen),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::process::{stream, works};
-use crate::{tidy, tools};
+use crate::{interop, tidy, tools};
 
 /// What came out of a part: counts of its tests, or 1 for a part that is one test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +37,7 @@ const PARTS: &[(&str, Part)] = &[
     ("clippy", clippy),
     ("tidy", |root| tidy::run(root).map(Counts::one).map(Some)),
     ("tests", tests),
+    ("interop", interop::run),
     ("cargo-deny", deny),
     ("README", readme),
 ];

@@ -147,7 +147,7 @@ pub(crate) fn gpu_instance_profiles(
             nvml_enum,
             slices,
             memory_mib: Some(info.memory_mib),
-            sm_count: u16::try_from(info.multiprocessors).ok(),
+            sm_count: multiprocessors(info.multiprocessors),
             max_instances: device.small(info.instances, "instances of a profile")?,
             engines: Engines {
                 copy,
@@ -238,7 +238,7 @@ pub(crate) fn compute_profiles(
             nvml_enum,
             slices,
             max_instances,
-            sm_count: u16::try_from(info.multiprocessorCount).ok(),
+            sm_count: multiprocessors(info.multiprocessorCount),
             placements,
         });
     }
@@ -279,6 +279,11 @@ pub(crate) fn compute_by_rule(profile: &Profile, hopper: bool) -> Vec<ComputePro
         placements: side_by_side(slices, whole / slices),
     })
     .collect()
+}
+
+/// A count of multiprocessors; 0 tells nothing.
+fn multiprocessors(count: u32) -> Option<u16> {
+    u16::try_from(count).ok().filter(|count| *count > 0)
 }
 
 /// Places for that many of that size, one beside the other.

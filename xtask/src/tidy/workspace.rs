@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ),
     ("slicewright", &["cli"], &[]),
     ("nvidia-smi", &["gpu", "nvmlsim"], &[]),
-    ("xtask", &["geometry", "units"], &["nvmlsim", "plan"]),
+    ("xtask", &["geometry", "gpu", "nvmlsim", "units"], &["plan"]),
 ];
 
 /// What pure crates may take from outside; what that brings along is looked at too.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Our own driver on simulated machines: how often it asks, how it closes around a reset, what it
+//! reads of a slice.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gpu::{ClosedReset, Driver, Events, Instances, MigMode, ReadGpus, Reset, Telemetry};
+use nvmlsim::{Handle, Options, Simulated, Spec, World};
+use units::{Mode, Placement};
+
+fn simulated(spec: &str) -> Arc<Simulated> {
+    let spec: Spec = spec.parse().unwrap();
+    let world = World::create(&spec, &Options::default());
+    Arc::new(Simulated::new(Handle::in_memory(world)))
+}
+
+/// Switches MIG on and cuts every GPU into as many of the smallest profile as there are.
+fn cut(driver: &Driver) {
+    for gpu in driver.inventory().unwrap().gpus {
+        driver.set_mode(&gpu.uuid, true).unwrap();
+        let profile = &gpu.board.profiles[0];
+        for place in &profile.placements {
+            let id = driver
+                .create_gpu_instance(&gpu.uuid, profile.driver_id, *place)
+                .unwrap();
+            let whole = profile.full_compute().unwrap().driver_id;
+            driver
+                .create_compute_instance(&gpu.uuid, id, whole, None)
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_full_machine_is_read_at_once() {
+    let driver = Driver::new(simulated("8xH100-80GB-SXM")).unwrap();
+    cut(&driver);
+    let before = driver.calls_by_name();
+    let start = Instant::now();
+    let inventory = driver.inventory().unwrap();
+    let time = start.elapsed();
+    let slices: usize = inventory.gpus.iter().map(|gpu| gpu.instances.len()).sum();
+    assert_eq!(slices, 56);
+    let mut calls = driver.calls_by_name();
+    for (name, count) in &before {
+        *calls.get_mut(name).unwrap() -= count;
+    }
+    calls.retain(|_, count| *count > 0);
+    // Each thing once: 8 GPUs, 7 profiles, 56 instances with one MIG device each.
+    let expected: BTreeMap<&str, u64> = BTreeMap::from([
+        ("nvmlDeviceGetName", 8),
+        ("nvmlDeviceGetMigMode", 8),
+        ("nvmlDeviceGetGpuInstances", 8 * 7),
+        ("nvmlGpuInstanceGetInfo", 56),
+        ("nvmlGpuInstanceGetComputeInstances", 56),
+        ("nvmlComputeInstanceGetInfo_v2", 56),
+        ("nvmlDeviceGetUUID", 8 + 56),
+        ("nvmlDeviceGetComputeRunningProcesses_v3", 8),
+    ]);
+    for (name, count) in expected {
+        assert_eq!(calls.get(name), Some(&count), "{name}: {calls:?}");
+    }
+    assert!(time < Duration::from_millis(200), "{time:?} for {calls:?}");
+}
+
+#[test]
+fn mode_and_instances_are_changed_and_read_back() {
+    let simulated = simulated("1xA30");
+    let driver = Driver::new(simulated.clone()).unwrap();
+    let uuid = driver.inventory().unwrap().gpus.remove(0).uuid;
+    driver.set_mode(&uuid, true).unwrap();
+    assert_eq!(driver.mode(&uuid).unwrap(), Some(Mode::PendingOn));
+    let reset = ClosedReset::new(&driver, simulated.as_ref());
+    reset.reset(std::slice::from_ref(&uuid)).unwrap();
+    assert_eq!(driver.mode(&uuid).unwrap(), Some(Mode::On));
+
+    // 2g.12gb is 5 here, and 14 is 1g.6gb.
+    let id = driver
+        .create_gpu_instance(&uuid, 5, Placement::new(2, 2))
+        .unwrap();
+    let one = driver
+        .create_compute_instance(&uuid, id, 0, Some(Placement::new(1, 1)))
+        .unwrap();
+    let read = driver.instances(&uuid).unwrap();
+    assert_eq!(read.len(), 1);
+    assert_eq!((read[0].id, read[0].placement), (id, Placement::new(2, 2)));
+    let compute = &read[0].compute[0];
+    assert_eq!(
+        (compute.id, compute.profile.to_string().as_str()),
+        (one, "1c.2g.12gb")
+    );
+    assert_eq!(compute.placement, Some(Placement::new(1, 1)));
+    let attributes = driver.attributes(compute.uuid.as_ref().unwrap()).unwrap();
+    assert_eq!((attributes.gpu_slices, attributes.compute_slices), (2, 1));
+
+    assert_eq!(driver.wait(Duration::ZERO).unwrap(), None);
+
+    let busy = driver.destroy_gpu_instance(&uuid, id).unwrap_err();
+    assert_eq!(busy.nvml(), Some(gpu::NvmlCode::IN_USE));
+    driver.destroy_compute_instance(&uuid, id, one).unwrap();
+    driver.destroy_gpu_instance(&uuid, id).unwrap();
+    assert!(driver.instances(&uuid).unwrap().is_empty());
+}
