@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Laws of all texts and of everything that is printed. The fuzz targets run the same bodies.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use config::checkpoint::{Checkpoint, ComputeInstanceState, DeviceState, GpuInstanceState};
