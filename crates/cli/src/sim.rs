@@ -62,14 +62,39 @@ fn opened(path: &Path) -> Result<Handle, Failure> {
 
 fn spec(text: &str) -> Result<Spec, Failure> {
     text.parse().map_err(|error: SpecError| {
-        let boards = catalogue::boards();
-        let keys: Vec<&str> = boards.iter().map(|board| board.key.as_str()).collect();
-        let near = match &error {
-            SpecError::NoBoard { key } => nearest(key, &keys).map(str::to_owned),
-            _ => None,
+        let choices = match &error {
+            SpecError::NoBoard { key } => boards_like(key),
+            SpecError::Form { text } => boards_like(text)
+                .into_iter()
+                .map(|board| format!("1x{board}"))
+                .collect(),
+            _ => Vec::new(),
         };
-        Failure::with_choices(error.code(), error.to_string(), near.into_iter().collect())
+        Failure::with_choices(error.code(), error.to_string(), choices)
     })
+}
+
+/// Boards whose names begin like that, else the one that is most like it.
+fn boards_like(text: &str) -> Vec<String> {
+    let boards = catalogue::boards();
+    let keys: Vec<&str> = boards.iter().map(|board| board.key.as_str()).collect();
+    let begins = |key: &&str| {
+        key.get(..text.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(text))
+    };
+    let same: Vec<String> = keys
+        .iter()
+        .copied()
+        .filter(begins)
+        .map(str::to_owned)
+        .collect();
+    match same.as_slice() {
+        [] => nearest(text, &keys)
+            .map(str::to_owned)
+            .into_iter()
+            .collect(),
+        _ => same,
+    }
 }
 
 impl From<SimError> for Failure {
@@ -147,9 +172,9 @@ fn fault(handle: &Handle, rules: &[String], output: &mut Output<'_>) -> Result<(
 
 fn show_rules(world: &World, output: &mut Output<'_>) -> Result<(), Failure> {
     if world.rules.is_empty() {
-        return output.text("No faults are set.\n");
+        return output.text("No call is set to go wrong.\n");
     }
-    output.text("Faults:\n")?;
+    output.text("Calls that go wrong:\n")?;
     world
         .rules
         .iter()

@@ -104,13 +104,13 @@ impl Entry {
 pub fn history(storage: &dyn Storage) -> Result<Vec<Entry>, Error> {
     let bytes = storage.read(HISTORY).map_err(|source| Error::State {
         operation: "read",
-        place: HISTORY.into(),
+        place: storage.place(HISTORY),
         source,
     })?;
     let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
     let entry = |(at, line)| {
         parse_line(line).map_err(|reason| Error::Damaged {
-            place: HISTORY.into(),
+            place: storage.place(HISTORY),
             line: at + 1,
             reason,
         })

@@ -160,26 +160,30 @@ impl OpenChange {
 pub fn open_change(storage: &dyn Storage) -> Result<Option<OpenChange>, Error> {
     let bytes = storage.read(JOURNAL).map_err(|source| Error::State {
         operation: "read",
-        place: JOURNAL.into(),
+        place: storage.place(JOURNAL),
         source,
     })?;
     let Some(bytes) = bytes else { return Ok(None) };
-    let open = parse(&bytes)?;
+    let open = parse(&bytes).map_err(|(line, reason)| Error::Damaged {
+        place: storage.place(JOURNAL),
+        line,
+        reason,
+    })?;
     let ended = crate::history::history(storage)?;
     // Killed between the entry in the history and the removal of the journal: it is closed.
     Ok(Some(open).filter(|open| ended.iter().all(|entry| entry.id != open.header.id)))
 }
 
-/// Reads a whole journal. A last line without its end is torn: it is left out.
-fn parse(bytes: &[u8]) -> Result<OpenChange, Error> {
+/// Reads a whole journal. A last line without its end is torn: it is left out. An error is the
+/// line, from 1, and what is wrong with it.
+fn parse(bytes: &[u8]) -> Result<OpenChange, (usize, String)> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n');
     let text = &bytes[..whole.map_or(0, |end| end + 1)];
-    let text = std::str::from_utf8(text)
-        .map_err(|error| damaged(1, format!("it is not text: {error}")))?;
+    let text =
+        std::str::from_utf8(text).map_err(|error| (1, format!("it is not text: {error}")))?;
     let mut lines = text.lines().enumerate();
-    let first = lines
-        .next()
-        .ok_or_else(|| damaged(1, "it has no whole line".into()))?;
+    let first = lines.next();
+    let first = first.ok_or_else(|| (1, "it has no whole line".to_owned()))?;
     let header: Header = line(first.0, first.1)?;
     let mut undoing = None;
     for (at, text) in lines {
@@ -195,8 +199,8 @@ fn parse(bytes: &[u8]) -> Result<OpenChange, Error> {
     })
 }
 
-fn line<T: for<'a> Deserialize<'a>>(at: usize, text: &str) -> Result<T, Error> {
-    parse_line(text).map_err(|reason| damaged(at + 1, reason))
+fn line<T: for<'a> Deserialize<'a>>(at: usize, text: &str) -> Result<T, (usize, String)> {
+    parse_line(text).map_err(|reason| (at + 1, reason))
 }
 
 /// One line of journal or history, after a look at its format version if it has one.
@@ -214,14 +218,6 @@ pub(crate) fn parse_line<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, St
         }
     }
     serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-fn damaged(line: usize, reason: String) -> Error {
-    Error::Damaged {
-        place: JOURNAL.into(),
-        line,
-        reason,
-    }
 }
 
 /// The journal of the change under way, open for writing.

@@ -20,7 +20,6 @@ pub(crate) const HISTORY: &str = "history.jsonl";
 /// agent it is `/var/lib/slicewright`; for a simulated world it lies beside the world's file.
 pub struct StateDir {
     storage: Box<dyn Storage>,
-    place: String,
     /// Locked until it is dropped; the kernel lets go when the process dies.
     _lock: Option<File>,
 }
@@ -66,7 +65,6 @@ impl StateDir {
         name_owner(&lock).map_err(|error| state("write", &lock_path, error))?;
         Ok(Self {
             storage: Box::new(Folder::at(path)),
-            place: path.display().to_string(),
             _lock: Some(lock),
         })
     }
@@ -80,7 +78,6 @@ impl StateDir {
     pub fn in_storage(storage: Box<dyn Storage>) -> Self {
         Self {
             storage,
-            place: "state".into(),
             _lock: None,
         }
     }
@@ -94,7 +91,7 @@ impl StateDir {
     pub(crate) fn error(&self, operation: &'static str, name: &str, source: io::Error) -> Error {
         Error::State {
             operation,
-            place: format!("{}/{name}", self.place),
+            place: self.storage.place(name),
             source,
         }
     }

@@ -11,6 +11,11 @@ use std::sync::{Mutex, PoisonError};
 /// A few named texts that outlive the process. Small enough that a test can stop the world before
 /// and after each write.
 pub trait Storage: Send + Sync {
+    /// What messages call it.
+    fn place(&self, name: &str) -> String {
+        name.to_owned()
+    }
+
     /// The whole text; `None` if there is none.
     ///
     /// # Errors
@@ -66,6 +71,10 @@ impl Folder {
 }
 
 impl Storage for Folder {
+    fn place(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
+    }
+
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         match fs::read(self.path.join(name)) {
             Ok(bytes) => Ok(Some(bytes)),

@@ -6,7 +6,9 @@
 //! codes other than 0, must be what `scripts/NAME.out` says; `UPDATE_EXPECT=1 cargo test` writes it.
 //!
 //! - A command that ends in ` &` runs until `$ wait`; its first line of output is awaited.
-//! - Times, process ids and the state of the clock are replaced by fixed words.
+//! - Times, process ids, numbers of reads and the script's folder are replaced by fixed words.
+
+#![allow(clippy::unwrap_used)] // The helpers of a test: what goes wrong here fails it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -106,7 +108,7 @@ fn run(script: &Path) -> String {
         }
     }
     background.drain(..).for_each(end);
-    text
+    text.replace(folder.0.canonicalize().unwrap().to_str().unwrap(), "FOLDER")
 }
 
 fn shell(command: &str, folder: &Path) -> Command {
@@ -166,23 +168,34 @@ fn normal(text: &str) -> String {
 }
 
 fn normal_line(line: &str) -> String {
-    let words = line.split_inclusive([' ', '(', ')', ',']);
-    let mut after_pid = false;
-    words
-        .map(|word| {
-            let bare = word.trim_end_matches([' ', '(', ')', ',']);
-            let is_number = !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_digit());
-            let fixed = if is_time(bare) {
-                word.replace(bare, "TIME")
-            } else if after_pid && is_number {
-                word.replace(bare, "PID")
-            } else {
-                word.to_owned()
-            };
-            after_pid = matches!(bare, "pid" | "process" | "\"pid\":");
-            fixed
-        })
-        .collect()
+    const GAPS: [char; 4] = [' ', '(', ')', ','];
+    let words: Vec<&str> = line.split_inclusive(GAPS).collect();
+    let bare = |word: &str| {
+        word.trim_end_matches(GAPS)
+            .trim_end_matches([':', ';', '.'])
+            .to_owned()
+    };
+    let mut text = String::new();
+    let mut before = String::new();
+    for (at, word) in words.iter().enumerate() {
+        let this = bare(word);
+        let is_number = !this.is_empty() && this.bytes().all(|byte| byte.is_ascii_digit());
+        let after = words.get(at + 1).map(|word| bare(word)).unwrap_or_default();
+        let fixed = match before.trim_matches('"') {
+            _ if is_time(&this) => Some("TIME"),
+            "pid" | "process" if is_number => Some("PID"),
+            "reading" if is_number => Some("READS"),
+            _ if is_number && after == "reads" => Some("READS"),
+            _ => None,
+        };
+        text.push_str(
+            &fixed.map_or_else(|| (*word).to_owned(), |fixed| word.replace(&this, fixed)),
+        );
+        if !this.is_empty() {
+            before = this;
+        }
+    }
+    text
 }
 
 /// `0.04s`, or a moment such as `2026-01-31T12:00:00Z`.

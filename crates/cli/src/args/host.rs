@@ -23,10 +23,20 @@ Without a GPU, put --sim before or after any verb:
 pub struct HostArgs {
     /// Use a simulated driver: SPEC is boards such as 8xH100-80GB-SXM or 2xA100-80GB,1xT4, gone
     /// afterwards; FILE is a world of `slicewright sim create` that keeps its state.
-    #[arg(long, global = true, value_name = "SPEC|FILE")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "SPEC|FILE",
+        help_heading = "Global options"
+    )]
     pub sim: Option<String>,
     /// Folder of journal and history [default: /var/lib/slicewright; with --sim FILE: FILE.state].
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = "Global options"
+    )]
     pub state_dir: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
@@ -119,7 +129,7 @@ Examples:
   slicewright host selftest                      reads only
   slicewright host selftest --mutate --gpu 3     also creates and destroys every profile at every
                                                  place of idle GPU 3, and puts it back
-  slicewright host selftest --mutate --gpu 0 --sim 1xA30
+  slicewright host selftest --mutate --gpu 0 --sim 1xH100-80GB-SXM
 
 Exit code 0: all checks passed; 1: some did not.")]
     Selftest(SelftestArgs),

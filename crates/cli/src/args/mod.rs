@@ -8,7 +8,7 @@ mod host;
 mod other;
 
 pub use host::{
-    ApplyArgs, AssertArgs, CheckpointArgs, ExportArgs, GenerateArgs, HostArgs, HostVerb, PlanArgs,
+    ApplyArgs, AssertArgs, CheckpointArgs, ExportArgs, GenerateArgs, HostArgs, HostVerb,
     RestoreArgs, SelftestArgs, WishArgs,
 };
 pub use other::{CheckArgs, ConfigVerb, ExplainArgs, SimVerb};
@@ -42,6 +42,7 @@ pub struct Cli {
         long,
         global = true,
         value_enum,
+        help_heading = "Global options",
         value_name = "FORMAT",
         hide_possible_values = true
     )]
@@ -85,4 +86,16 @@ pub enum Verb {
     },
     /// Say what a code means and what to do about it.
     Explain(ExplainArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
 }

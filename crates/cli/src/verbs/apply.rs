@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `slicewright host apply`, and what every change has in common.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
+use config::hooks::Point;
 use geometry::inventory::Inventory;
-use host::{Ending, Intent, Outcome, StateDir};
+use host::{Ending, Intent, Kind, Outcome, StateDir};
 use plan::{Plan, Policy, Report, Wish};
 use serde::Serialize;
 use units::Code;
 
-use super::hooks::{Hooks, Moment};
+use super::hooks::Hooks;
 use super::plan_text::{counted, states};
 use super::planning;
 use super::recover;
@@ -35,41 +35,14 @@ pub fn run(
         return planning::run(machine, &args.wish, env, output);
     }
     let wanted = Wanted::read(&args.wish, env)?;
-    let mut variables = wanted.variables.clone();
-    let hooks = hooks(&args.hooks_file, args.debug, env, &mut variables, output)?;
+    let variables = wanted.variables.clone();
+    let hooks = Hooks::read(args.hooks_file.as_ref(), args.debug, env, variables, output)?;
     let change = Change {
         intent: Intent::apply(&wanted.text),
         policy: wanted.policy,
         wish: Box::new(move |inventory| wanted.resolve(inventory)),
     };
     carry_out(machine, &machine.lock()?, &change, &hooks, output)
-}
-
-/// The hooks of a flag or of the environment; none without a file.
-///
-/// # Errors
-/// If the file cannot be used.
-pub fn hooks(
-    file: &Option<PathBuf>,
-    debug: bool,
-    env: &Env,
-    variables: &mut std::collections::BTreeMap<String, String>,
-    output: &mut Output<'_>,
-) -> Result<Hooks, Failure> {
-    let named = || env.get("MIG_PARTED_HOOKS_FILE").map(PathBuf::from);
-    let file = file.clone().or_else(named);
-    let name = file
-        .as_ref()
-        .map(|file| file.display().to_string())
-        .unwrap_or_default();
-    variables.insert("MIG_PARTED_HOOKS_FILE".to_owned(), name);
-    match file {
-        None => Ok(Hooks::default()),
-        Some(file) => {
-            let debug = debug || env.is_true("MIG_PARTED_DEBUG");
-            Hooks::read(&file, std::mem::take(variables), debug, output)
-        }
-    }
 }
 
 /// A change to make.
@@ -97,9 +70,9 @@ pub fn carry_out(
     output: &mut Output<'_>,
 ) -> Result<u8, Failure> {
     let result = hooks
-        .run(Moment::Start, output)
+        .run(Point::ApplyStart, output)
         .and_then(|()| act(machine, state, change, hooks, output));
-    let exit = hooks.run(Moment::Exit, output);
+    let exit = hooks.run(Point::ApplyExit, output);
     match (result, exit) {
         (Ok(0), Err(failure)) => Err(failure),
         (result, Err(Failure::Told(told))) => {
@@ -148,19 +121,24 @@ fn act(
         after,
         calls: machine.calls().since(calls),
         begun,
-        way_back: machine.way_back(),
+        // After a rollback this would go one change further back.
+        way_back: (!is_rollback(&change.intent)).then(|| machine.way_back()),
     };
     done.tell(output)
+}
+
+fn is_rollback(intent: &Intent) -> bool {
+    matches!(intent.kind, Kind::Rollback { .. })
 }
 
 /// Runs the hooks that come before what the plan does.
 fn before(plan: &Plan, hooks: &Hooks, output: &mut Output<'_>) -> Result<(), Failure> {
     let changes_mode = |gpu: &plan::GpuPlan| gpu.mode_before != gpu.mode_after || gpu.resets();
     if plan.gpus.iter().any(changes_mode) {
-        hooks.run(Moment::BeforeMode, output)?;
+        hooks.run(Point::PreApplyMode, output)?;
     }
     if plan.gpus.iter().any(|gpu| gpu.before != gpu.after) {
-        hooks.run(Moment::BeforeConfig, output)?;
+        hooks.run(Point::PreApplyConfig, output)?;
     }
     Ok(())
 }
@@ -172,7 +150,7 @@ struct Done<'a> {
     after: Inventory,
     calls: Calls,
     begun: Instant,
-    way_back: &'a str,
+    way_back: Option<&'a str>,
 }
 
 /// What programs get. Version 1: the report of the plan, and what became of it.
@@ -227,7 +205,8 @@ impl Done<'_> {
                 output.text(format_args!(
                     "\nDone and read back in {seconds:.3}s: {calls}.\n"
                 ))?;
-                output.text(format_args!("{}\n", self.way_back))
+                self.way_back
+                    .map_or(Ok(()), |line| output.text(format_args!("{line}\n")))
             }
             Ending::PutBack { .. } | Ending::Stuck { .. } => {
                 output.text(format_args!("\nAfter\n{}", states(&self.plan, &self.after)))?;

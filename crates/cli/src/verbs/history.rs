@@ -41,7 +41,7 @@ pub fn run(machine: &Machine, output: &mut Output<'_>) -> Result<u8, Failure> {
         let what = what(entry.intent.kind, &entry.intent.text);
         table.row([
             entry.id.to_string(),
-            entry.time.to_string(),
+            format!("{:.0}", entry.time),
             what,
             ranges(&gpus),
             ended(entry),
@@ -54,7 +54,7 @@ pub fn run(machine: &Machine, output: &mut Output<'_>) -> Result<u8, Failure> {
         let open_now = "not yet: `slicewright host recover` ends it".to_owned();
         table.row([
             open.id().to_string(),
-            open.time().to_string(),
+            format!("{:.0}", open.time()),
             what,
             ranges(&gpus),
             open_now,

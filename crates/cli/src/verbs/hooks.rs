@@ -1,128 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands that run before and after a change, from a hooks file of mig-parted.
-//!
-//! ```text
-//! version: v1
-//! hooks:
-//!   pre-apply-mode:
-//!   - command: /usr/bin/systemctl
-//!     args: [stop, nvidia-dcgm]
-//! ```
+//! Runs the commands around a change that a hooks file of mig-parted names.
 //!
 //! `apply-start` runs first and `apply-exit` last, always; `pre-apply-mode` if a mode changes,
 //! `pre-apply-config` if instances change. The first command that fails stops the rest.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
-use serde::Deserialize;
+use config::hooks::{self, Hook, Point};
 use units::Code;
 
+use crate::env::Env;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 
-/// When a hook runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// Before anything.
-    Start,
-    /// Before modes change.
-    BeforeMode,
-    /// Before instances change.
-    BeforeConfig,
-    /// After everything, also after a failure.
-    Exit,
-}
-
-impl Moment {
-    const ALL: [Self; 4] = [
-        Self::Start,
-        Self::BeforeMode,
-        Self::BeforeConfig,
-        Self::Exit,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Start => "apply-start",
-            Self::BeforeMode => "pre-apply-mode",
-            Self::BeforeConfig => "pre-apply-config",
-            Self::Exit => "apply-exit",
-        }
-    }
-}
-
 /// Hooks, ready to run. The default has none.
 #[derive(Debug, Default)]
 pub struct Hooks {
-    by_name: BTreeMap<String, Vec<Hook>>,
+    hooks: hooks::Hooks,
     variables: BTreeMap<String, String>,
     debug: bool,
 }
 
-#[derive(Debug, Deserialize)]
-struct HooksFile {
-    #[serde(default)]
-    hooks: BTreeMap<String, Vec<Hook>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Hook {
-    command: String,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    envs: BTreeMap<String, String>,
-    workdir: Option<String>,
-}
-
 impl Hooks {
-    /// Reads a hooks file. Hooks see their own `envs` and `variables`, nothing else; what they
-    /// print is shown with `debug`.
+    /// The hooks of a file named by flag or environment; none without one. They see their own
+    /// `envs` and `variables`, nothing else; what they print is shown with `debug`.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a hooks file.
+    /// If the file cannot be used.
     pub fn read(
-        path: &Path,
-        variables: BTreeMap<String, String>,
+        file: Option<&PathBuf>,
         debug: bool,
+        env: &Env,
+        mut variables: BTreeMap<String, String>,
         output: &mut Output<'_>,
     ) -> Result<Self, Failure> {
-        let text = files::read(&path.to_string_lossy(), Code::ConfigInvalid)?;
-        let file: HooksFile = serde_saphyr::from_str(&text).map_err(|error| {
-            let message = format!("{} is not a hooks file: {error}", path.display());
-            Failure::new(Code::ConfigInvalid, message)
-        })?;
-        for name in file.hooks.keys() {
-            if Moment::ALL.iter().all(|moment| moment.name() != name) {
-                let message = format!("{}: hook {name:?} never runs", path.display());
-                output.warn(Code::UnknownKey, message);
-            }
+        const VARIABLE: &str = "MIG_PARTED_HOOKS_FILE";
+        let file = file.map(|file| file.display().to_string());
+        let Some(file) = file.or_else(|| env.get(VARIABLE).map(str::to_owned)) else {
+            return Ok(Self::default());
+        };
+        let text = files::read(&file, Code::ConfigInvalid)?;
+        let (hooks, warnings) = hooks::parse(files::shown(&file), &text)?;
+        for warning in &warnings {
+            output.warn(warning.code, warning);
         }
+        variables.insert(VARIABLE.to_owned(), file);
+        let debug = debug || env.is_true("MIG_PARTED_DEBUG");
         Ok(Self {
-            by_name: file.hooks,
+            hooks,
             variables,
             debug,
         })
     }
 
-    /// Runs the commands of a moment.
+    /// Runs the commands of a point.
     ///
     /// # Errors
     /// `hook-failed`, for the first that cannot be started or does not end with status 0.
-    pub fn run(&self, moment: Moment, output: &mut Output<'_>) -> Result<(), Failure> {
-        for hook in self.by_name.get(moment.name()).into_iter().flatten() {
-            self.run_one(moment, hook, output)?;
-        }
-        Ok(())
+    pub fn run(&self, point: Point, output: &mut Output<'_>) -> Result<(), Failure> {
+        self.hooks
+            .at(point)
+            .iter()
+            .try_for_each(|hook| self.run_one(point, hook, output))
     }
 
-    fn run_one(&self, moment: Moment, hook: &Hook, output: &mut Output<'_>) -> Result<(), Failure> {
+    fn run_one(&self, point: Point, hook: &Hook, output: &mut Output<'_>) -> Result<(), Failure> {
+        let point = point.as_str();
         let failed = |reason: String| {
-            let message = format!("hook {}: {} {reason}", moment.name(), hook.command);
-            Failure::new(Code::HookFailed, message)
+            Failure::new(
+                Code::HookFailed,
+                format!("hook {point}: {} {reason}", hook.command),
+            )
         };
         let mut command = Command::new(&hook.command);
         command
@@ -130,23 +81,21 @@ impl Hooks {
             .env_clear()
             .envs(&hook.envs)
             .envs(&self.variables);
-        if let Some(folder) = hook.workdir.as_deref().filter(|folder| !folder.is_empty()) {
+        if let Some(folder) = &hook.workdir {
             command.current_dir(folder);
         }
-        let ended = command
-            .output()
-            .map_err(|error| failed(format!("cannot be started: {error}")))?;
+        let ended = command.output();
+        let ended = ended.map_err(|error| failed(format!("cannot be started: {error}")))?;
         if self.debug {
             for bytes in [&ended.stdout, &ended.stderr] {
                 for line in String::from_utf8_lossy(bytes).lines() {
-                    output.note(format_args!("{}: {line}", moment.name()));
+                    output.note(format_args!("{point}: {line}"));
                 }
             }
         }
         if ended.status.success() {
-            Ok(())
-        } else {
-            Err(failed(format!("ended with {}", ended.status)))
+            return Ok(());
         }
+        Err(failed(format!("ended with {}", ended.status)))
     }
 }

@@ -3,7 +3,7 @@
 
 use geometry::inventory::{Gpu, GpuInstance, Holder, Inventory};
 use serde::Serialize;
-use units::{GpuUuid, Mode};
+use units::{Code, GpuUuid, Mode};
 
 use crate::args::Format;
 use crate::failure::Failure;
@@ -16,6 +16,25 @@ use crate::table::Table;
 /// # Errors
 /// If it cannot be written.
 pub fn print(inventory: &Inventory, output: &mut Output<'_>) -> Result<(), Failure> {
+    for gpu in &inventory.gpus {
+        for orphan in gpu
+            .instances
+            .iter()
+            .filter(|instance| instance.compute.is_empty())
+        {
+            let GpuInstance {
+                id,
+                profile,
+                placement,
+                ..
+            } = orphan;
+            let message = format!(
+                "GPU {}: instance {id} ({profile} at {placement}) has no compute instance",
+                gpu.index
+            );
+            output.warn(Code::OrphanInstance, message);
+        }
+    }
     match output.format {
         Some(Format::Json | Format::Yaml) => output.machine(&ListReport::of(inventory)),
         Some(Format::NvidiaSmi) => output.text(nvidia_smi(inventory)),

@@ -3,6 +3,8 @@
 
 mod apply;
 mod assert;
+mod check;
+mod checkpoint;
 mod explain;
 mod export;
 mod history;
@@ -17,7 +19,7 @@ mod wish;
 
 use units::Code;
 
-use crate::args::{Cli, Format, HostArgs, HostVerb, Verb};
+use crate::args::{Cli, ConfigVerb, Format, HostArgs, HostVerb, Verb};
 use crate::env::Env;
 use crate::failure::Failure;
 use crate::machine::Machine;
@@ -44,12 +46,11 @@ pub fn run(cli: &Cli, env: &Env, output: &mut Output<'_>) -> Result<u8, Failure>
     }
     match &cli.verb {
         Verb::Host(args) => host(args, env, output),
+        Verb::Config {
+            verb: ConfigVerb::Check(args),
+        } => check::run(args, output),
         Verb::Sim { verb } => sim::run(verb, output),
         Verb::Explain(args) => explain::run(args, output),
-        _ => Err(Failure::new(
-            Code::NotSupportedYet,
-            "this verb is not built yet",
-        )),
     }
 }
 
@@ -68,13 +69,11 @@ fn host(args: &HostArgs, env: &Env, output: &mut Output<'_>) -> Result<u8, Failu
         HostVerb::Assert(args) => assert::run(&machine, args, env, output),
         HostVerb::GenerateConfig(args) => export::generate(&machine, args, output),
         HostVerb::Export(args) => export::export(&machine, args, output),
+        HostVerb::Checkpoint(args) => checkpoint::checkpoint(&machine, args, env, output),
+        HostVerb::Restore(args) => checkpoint::restore(&machine, args, env, output),
         HostVerb::Selftest(args) => selftest::run(&machine, args, output),
         HostVerb::Rollback => recover::rollback(&machine, output),
         HostVerb::Recover => recover::run(&machine, output),
         HostVerb::History => history::run(&machine, output),
-        _ => Err(Failure::new(
-            Code::NotSupportedYet,
-            "this verb is not built yet",
-        )),
     }
 }

@@ -62,10 +62,11 @@ pub fn run_wish(
         output.machine(&report)?;
     } else {
         show(&plan, inventory, output)?;
-        output.text(format_args!(
-            "\nAfter (planned)\n{}",
-            planned_states(&plan, inventory)
-        ))?;
+        let after = planned_states(&plan, inventory);
+        match plan.is_empty() {
+            true => output.text("\nNothing to do: all is as wanted.\n")?,
+            false => output.text(format_args!("\nAfter (planned)\n{after}"))?,
+        }
     }
     Ok(u8::from(!plan.is_empty()))
 }

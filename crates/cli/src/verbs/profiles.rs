@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use geometry::inventory::Inventory;
 use geometry::{Board, Confidence, Engines, Profile};
 use serde::Serialize;
+use units::{Placement, ProfileName};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -18,15 +19,15 @@ use crate::table::Table;
 pub fn print(inventory: &Inventory, output: &mut Output<'_>) -> Result<(), Failure> {
     let boards = boards(inventory);
     if output.is_machine() {
+        let boards = boards.iter().map(BoardReport::of).collect();
         return output.machine(&ProfilesReport {
             version: "v1",
             boards,
         });
     }
-    for (number, BoardReport { gpus, board }) in boards.iter().enumerate() {
+    for (number, (gpus, board)) in boards.iter().enumerate() {
         let gap = if number > 0 { "\n" } else { "" };
-        let gpus = ranges(gpus);
-        output.text(format_args!("{gap}{} (GPU {gpus})\n", board.key))?;
+        output.text(format_args!("{gap}{} (GPU {})\n", board.key, ranges(gpus)))?;
         match &board.unknown {
             _ if !board.has_mig() => output.text("  no MIG\n")?,
             Some(reason) => {
@@ -39,15 +40,12 @@ pub fn print(inventory: &Inventory, output: &mut Output<'_>) -> Result<(), Failu
 }
 
 /// The different boards, each with the GPUs that are of it, by first GPU.
-fn boards(inventory: &Inventory) -> Vec<BoardReport<'_>> {
-    let mut boards: Vec<BoardReport<'_>> = Vec::new();
+fn boards(inventory: &Inventory) -> Vec<(Vec<u32>, &Board)> {
+    let mut boards: Vec<(Vec<u32>, &Board)> = Vec::new();
     for gpu in &inventory.gpus {
-        match boards.iter_mut().find(|known| *known.board == gpu.board) {
-            Some(known) => known.gpus.push(gpu.index),
-            None => boards.push(BoardReport {
-                gpus: vec![gpu.index],
-                board: &gpu.board,
-            }),
+        match boards.iter_mut().find(|(_, known)| **known == gpu.board) {
+            Some((gpus, _)) => gpus.push(gpu.index),
+            None => boards.push((vec![gpu.index], &gpu.board)),
         }
     }
     boards
@@ -152,8 +150,54 @@ struct ProfilesReport<'a> {
 
 #[derive(Serialize)]
 struct BoardReport<'a> {
-    gpus: Vec<u32>,
-    board: &'a Board,
+    board: &'a str,
+    gpus: &'a [u32],
+    placement_units: u8,
+    compute_slices: u8,
+    profiles: Vec<ProfileReport<'a>>,
+    unknown: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ProfileReport<'a> {
+    profile: &'a ProfileName,
+    id: u32,
+    max: u8,
+    slices: u8,
+    sms: Option<u16>,
+    memory_mib: Option<u64>,
+    placements: &'a [Placement],
+    engines: Engines,
+    from: Confidence,
+}
+
+impl<'a> BoardReport<'a> {
+    fn of((gpus, board): &'a (Vec<u32>, &Board)) -> Self {
+        Self {
+            board: &board.key,
+            gpus,
+            placement_units: board.placement_units,
+            compute_slices: board.compute_slices,
+            profiles: board.profiles.iter().map(ProfileReport::of).collect(),
+            unknown: board.unknown.as_deref(),
+        }
+    }
+}
+
+impl<'a> ProfileReport<'a> {
+    fn of(profile: &'a Profile) -> Self {
+        Self {
+            profile: &profile.name,
+            id: profile.driver_id,
+            max: profile.max_instances,
+            slices: profile.slices,
+            sms: profile.sm_count,
+            memory_mib: profile.memory_mib,
+            placements: &profile.placements,
+            engines: profile.engines,
+            from: profile.confidence,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use config::mig::{self, MigConfigFile, Selected};
+use config::nearest::nearest;
 use geometry::inventory::Inventory;
 use plan::{GpuWish, Policy, Warning, Wish};
 use units::Code;
@@ -144,11 +145,14 @@ fn nothing_asked() -> Failure {
 }
 
 fn not_generated(name: &str, file: &MigConfigFile) -> Failure {
-    let names = file.names().into_iter().map(str::to_owned).collect();
+    let names = file.names();
+    let near = nearest(name, &names).map(|near| format!("; did you mean {near}?"));
     let message = format!(
-        "no configuration {name:?} is generated for this hardware; \
-         name a file with -f, or take one of these"
+        "no configuration {name:?} is generated for this hardware{} \
+         (-f FILE names a file with others)",
+        near.unwrap_or_default()
     );
+    let names = names.into_iter().map(str::to_owned).collect();
     Failure::with_choices(Code::ConfigNotFound, message, names)
 }
 

@@ -131,11 +131,12 @@ impl Bench<'_> {
             [one] if (one.id, one.driver_id, one.placement) == (id, profile.driver_id, place) => {}
             found => return Err(format!("created as {id}, but there is {found:?}")),
         }
-        if let Ok(second) = create() {
-            return Err(format!(
-                "the driver made instance {second} at the same place"
-            ));
-        }
+        let refused = match create() {
+            Ok(second) => return Err(format!("instance {second} was made at the same place")),
+            Err(error) => error
+                .nvml()
+                .map_or_else(|| error.to_string(), |code| code.to_string()),
+        };
         for compute in &profile.compute {
             self.cut_inside(id, compute)?;
         }
@@ -145,7 +146,8 @@ impl Bench<'_> {
         let destroyed = took(begun);
         match self.instances()?.as_slice() {
             [] => Ok(format!(
-                "instance {id}, created in {created}, destroyed in {destroyed}"
+                "instance {id}, created in {created}, destroyed in {destroyed}; \
+                 the place taken: {refused}"
             )),
             left => Err(format!("destroyed, but there is {left:?}")),
         }

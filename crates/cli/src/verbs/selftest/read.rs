@@ -8,6 +8,7 @@ use super::Transcript;
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::verbs::list;
+use crate::verbs::plan_text::counted;
 
 /// Checks the machine as read, and each GPU or one of them.
 pub fn check(
@@ -156,5 +157,5 @@ fn well_placed(gpu: &Gpu) -> Result<String, String> {
             ));
         }
     }
-    Ok(format!("{} instances", gpu.instances.len()))
+    Ok(counted(gpu.instances.len(), "instance"))
 }
