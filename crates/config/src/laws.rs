@@ -39,6 +39,9 @@ pub fn of_text(text: &str) -> Result<(), String> {
             Ok(selected) if selected.warnings.iter().any(Diagnostic::is_error) => {
                 return Err(format!("{name:?} is selected in spite of an error"));
             }
+            Err(problems) if problems.message.chars().any(char::is_control) => {
+                return Err(format!("control characters in {:?}", problems.message));
+            }
             _ => {}
         }
     }

@@ -4,10 +4,9 @@
 use std::fmt;
 
 use serde::Serialize;
-use units::Code;
 
 use crate::sink::Sink;
-use crate::tree::{self, Mapping, Node, Position, Value, quoted};
+use crate::tree::{Mapping, Node, Position, Value, quoted};
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -81,7 +80,7 @@ impl Part {
 
 /// All configuration texts of a file. What cannot be read is noted.
 pub fn parts(sink: &mut Sink, text: &str) -> Vec<Part> {
-    let root = sink.document(text);
+    let root = document(sink, text);
     let Some(mapping) = config_map(root.as_ref()) else {
         return vec![Part {
             key: None,
@@ -98,10 +97,11 @@ pub fn parts(sink: &mut Sink, text: &str) -> Vec<Part> {
     let data = sink.key("data", |sink| {
         sink.mapping(&data.value, "a mapping from keys to texts")
     });
+    let lines: Vec<&str> = text.lines().collect();
     let mut parts = Vec::new();
     for member in data.iter().flat_map(|data| &data.members) {
         let name = format!("data[{}]", member.key);
-        let read = |sink: &mut Sink| embedded(sink, &member.value, text);
+        let read = |sink: &mut Sink| embedded(sink, &member.value, &lines);
         if let Some(root) = sink.key(&name, read) {
             parts.push(Part {
                 key: Some(member.key.clone()),
@@ -152,6 +152,18 @@ pub fn only(sink: &mut Sink, text: &str, wanted: Kind) -> Option<Part> {
     None
 }
 
+/// The first document of a text; `None` if it is empty or cannot be read, which is noted.
+fn document(sink: &mut Sink, text: &str) -> Option<Node> {
+    let tree = sink
+        .tree(text)
+        .map_err(|error| sink.error(error.at, error.message, ""));
+    let tree = tree.ok()?;
+    if let Some(at) = tree.second_document {
+        sink.second_document(at);
+    }
+    tree.root
+}
+
 /// The ConfigMap manifest that this is.
 fn config_map(root: Option<&Node>) -> Option<&Mapping> {
     let mapping = root?.as_mapping()?;
@@ -196,14 +208,13 @@ fn kind(root: Option<&Node>) -> Kind {
 
 /// The tree of a text within the manifest's text, `None` if it cannot be read.
 #[allow(clippy::option_option)]
-fn embedded(sink: &mut Sink, node: &Node, manifest: &str) -> Option<Option<Node>> {
+fn embedded(sink: &mut Sink, node: &Node, manifest: &[&str]) -> Option<Option<Node>> {
     let text = sink.string(node, "text (a block after |)")?;
     let place = Place::of(node, text, manifest);
-    match tree::parse(text) {
+    match sink.tree(text) {
         Ok(tree) => {
             if let Some(at) = tree.second_document {
-                let found = "a second document, which is ignored: only the first is read";
-                sink.warn(Code::ContentIgnored, place.of_inner(at), found, "");
+                sink.second_document(place.of_inner(at));
             }
             Some(tree.root.map(|mut root| {
                 shift(&mut root, &place);
@@ -233,7 +244,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(node: &Node, text: &str, manifest: &str) -> Self {
+    fn of(node: &Node, text: &str, manifest: &[&str]) -> Self {
         let block = node.is_literal.then(|| block(node.at, text, manifest));
         Self {
             at: node.at,
@@ -254,14 +265,14 @@ impl Place {
 
 /// Finds the lines of a literal block in the manifest. The value's position is in the first line of
 /// the block that is not blank.
-fn block(at: Position, text: &str, manifest: &str) -> Option<(usize, usize)> {
+fn block(at: Position, text: &str, manifest: &[&str]) -> Option<(usize, usize)> {
     let blank = text
         .lines()
         .take_while(|line| line.trim().is_empty())
         .count();
     let first = text.lines().nth(blank)?;
     let (line, outer) = manifest
-        .lines()
+        .iter()
         .enumerate()
         .skip(at.line - 1)
         .find(|(_, line)| !line.trim().is_empty())?;
@@ -269,7 +280,7 @@ fn block(at: Position, text: &str, manifest: &str) -> Option<(usize, usize)> {
     let lines = line.checked_sub(blank)?;
     let same = text
         .lines()
-        .zip(manifest.lines().skip(lines))
+        .zip(manifest.iter().skip(lines))
         .all(|(inner, outer)| inner.trim().is_empty() || outer.get(columns..) == Some(inner));
     same.then_some((lines, columns))
 }

@@ -4,10 +4,14 @@
 use units::Code;
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::tree::{Mapping, Member, Node, Position, Tree, Value, quoted};
+use crate::tree::{
+    Budget, Duplicate, Mapping, Member, Node, Position, Tree, TreeError, Value, quoted, shown,
+};
 
 /// More faults than this are not collected: nobody reads them, and input must not eat memory.
 const MOST: usize = 200;
+/// Nor more than so many bytes of names and messages.
+const MOST_BYTES: usize = 1 << 20;
 /// Longest path that is shown, in bytes.
 const LONGEST_PATH: usize = 200;
 
@@ -18,6 +22,9 @@ pub struct Sink {
     path: String,
     config: Option<String>,
     diagnostics: Vec<Diagnostic>,
+    budget: Budget,
+    bytes: usize,
+    is_full: bool,
 }
 
 impl Sink {
@@ -28,6 +35,9 @@ impl Sink {
             path: String::new(),
             config: None,
             diagnostics: Vec::new(),
+            budget: Budget::default(),
+            bytes: 0,
+            is_full: false,
         }
     }
 
@@ -37,28 +47,28 @@ impl Sink {
         self.diagnostics
     }
 
+    /// Whether so much was noted that nothing more is.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
     /// Whether an error was noted.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
-    /// The first document of a text; `None` if it is empty or cannot be read, which is noted.
-    pub fn document(&mut self, text: &str) -> Option<Node> {
-        let Tree {
-            root,
-            second_document,
-        } = match crate::tree::parse(text) {
-            Ok(tree) => tree,
-            Err(error) => {
-                self.error(error.at, error.message, "");
-                return None;
-            }
-        };
-        if let Some(at) = second_document {
-            let found = "a second document, which is ignored: only the first is read";
-            self.warn(Code::ContentIgnored, at, found, "");
-        }
-        root
+    /// The tree of one of the file's texts, within the budget that all of them share.
+    ///
+    /// # Errors
+    /// As [`tree::parse`](crate::tree::parse).
+    pub fn tree(&mut self, text: &str) -> Result<Tree, TreeError> {
+        crate::tree::parse_within(text, &mut self.budget)
+    }
+
+    /// Notes that a second document at that place is ignored.
+    pub fn second_document(&mut self, at: Position) {
+        let found = "a second document, which is ignored: only the first is read";
+        self.warn(Code::ContentIgnored, at, found, "");
     }
 
     /// Notes an error: `found` something, and what is `allowed` as a phrase such as
@@ -86,8 +96,7 @@ impl Sink {
         found: impl Into<String>,
         allowed: impl Into<String>,
     ) {
-        let is_last = self.diagnostics.len() == MOST;
-        if self.diagnostics.len() > MOST {
+        if self.is_full {
             return;
         }
         let mut diagnostic = Diagnostic {
@@ -100,11 +109,15 @@ impl Sink {
             allowed: allowed.into(),
             config: self.config.clone(),
         };
-        if is_last {
+        let name = diagnostic.config.as_ref().map_or(0, String::len);
+        self.bytes += name + diagnostic.found.len() + diagnostic.allowed.len();
+        self.is_full = self.diagnostics.len() >= MOST || self.bytes > MOST_BYTES;
+        if self.is_full {
+            let shown = self.diagnostics.len();
             diagnostic.severity = Severity::Error;
             diagnostic.code = Code::ConfigInvalid;
             diagnostic.path = String::new();
-            diagnostic.found = format!("more than {MOST} faults; the rest is not shown");
+            diagnostic.found = format!("more than {shown} faults; the rest is not shown");
             diagnostic.allowed = String::new();
             diagnostic.config = None;
         }
@@ -114,15 +127,9 @@ impl Sink {
     /// What `read` notes belongs to the value of `key` below the present path.
     pub fn key<R>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> R) -> R {
         let length = self.path.len();
-        if !self.path.is_empty() && length < LONGEST_PATH {
-            self.path.push('.');
-        }
-        let printable = key.chars().all(|c| c.is_ascii_graphic()) && key.len() < LONGEST_PATH;
-        if length >= LONGEST_PATH {
-        } else if printable {
-            self.path.push_str(key);
-        } else {
-            self.path.push_str(&quoted(key));
+        if length < LONGEST_PATH {
+            let dot = if length == 0 { "" } else { "." };
+            self.path.push_str(&format!("{dot}{}", shown(key)));
         }
         let result = read(self);
         self.path.truncate(length);
@@ -166,7 +173,7 @@ impl Sink {
     }
 
     /// Notes a duplicate key.
-    pub fn duplicate(&mut self, duplicate: &crate::tree::Duplicate) {
+    pub fn duplicate(&mut self, duplicate: &Duplicate) {
         let found = format!("the key {} again", quoted(&duplicate.key));
         let allowed = format!("it stands at {} already; keep one of them", duplicate.first);
         self.error(duplicate.again, found, allowed);
@@ -225,7 +232,7 @@ impl Sink {
     /// Notes each key that is not in `known` as an error, with the nearest known one.
     pub fn only(&mut self, mapping: &Mapping, known: &[&str]) {
         for member in &mapping.members {
-            if !known.contains(&member.key.as_str()) {
+            if !known.contains(&member.key.as_str()) && !self.is_full {
                 let (found, allowed) = unknown(member, known);
                 self.error(member.at, found, allowed);
             }
@@ -235,7 +242,7 @@ impl Sink {
     /// Notes each key that is not in `known` as a warning: the original ignores it silently.
     pub fn ignored(&mut self, mapping: &Mapping, known: &[&str]) {
         for member in &mapping.members {
-            if !known.contains(&member.key.as_str()) {
+            if !known.contains(&member.key.as_str()) && !self.is_full {
                 let (found, allowed) = unknown(member, known);
                 let allowed = format!("which is ignored; {allowed}");
                 self.warn(Code::UnknownKey, member.at, found, allowed);

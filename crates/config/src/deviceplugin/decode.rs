@@ -117,7 +117,7 @@ const PLACES: [(&str, &str); 20] = [
 pub(super) fn unknown(sink: &mut Sink, mapping: &Mapping, known: &[&str], any_case: bool) {
     for Member { key, at, .. } in &mapping.members {
         let is = |name: &&str| key == name || any_case && key.eq_ignore_ascii_case(name);
-        if known.iter().any(is) {
+        if known.iter().any(is) || sink.is_full() {
             continue;
         }
         let mut places = PLACES.iter();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `sharing`: a GPU or slice advertised several times.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use units::{Code, GpuUuid, MigUuid};
@@ -136,17 +139,19 @@ fn resources(sink: &mut Sink, node: &Node, way: Way, renames: bool) -> Vec<Share
         sink.error(node.at, "an empty list", format!("expected {EXPECTED}"));
     }
     let mut resources: Vec<SharedResource> = Vec::new();
+    let mut places = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
         let read = |sink: &mut Sink| resource(sink, item, way, renames);
         let Some(resource) = sink.item(index, read) else {
             continue;
         };
-        match resources
-            .iter_mut()
-            .find(|other| other.name == resource.name)
-        {
-            None => resources.push(resource),
-            Some(other) => {
+        match places.entry(resource.name.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(resources.len());
+                resources.push(resource);
+            }
+            Entry::Occupied(place) => {
+                let other = &mut resources[*place.get()];
                 other.replicas = other.replicas.max(resource.replicas);
                 let found = format!("{} again", resource.name);
                 let allowed = format!("of its counts the largest is taken, {}", other.replicas);

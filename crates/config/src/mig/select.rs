@@ -6,7 +6,7 @@ use units::Code;
 use super::{Entry, MigConfigFile};
 use crate::diagnostic::{Diagnostic, Problems, Severity};
 use crate::nearest::nearest;
-use crate::tree::quoted;
+use crate::tree::{quoted, shown};
 
 /// So many names are listed when one is not found.
 const MOST_NAMES: usize = 100;
@@ -114,7 +114,7 @@ impl Parsed {
 
     fn not_found(&self, name: &str) -> Problems {
         let names = self.names();
-        let near = nearest(name, &names).map(|near| format!("; did you mean {near}?"));
+        let near = nearest(name, &names).map(|near| format!("; did you mean {}?", shown(near)));
         self.no_config(format!(
             "{} has no configuration {}{} {}",
             self.name,
@@ -144,11 +144,15 @@ impl Parsed {
 }
 
 fn listed(names: &[&str]) -> String {
-    let shown: Vec<&str> = names.iter().take(MOST_NAMES).copied().collect();
-    let more = names.len() - shown.len();
-    match (shown.is_empty(), more) {
+    let first: Vec<String> = names
+        .iter()
+        .take(MOST_NAMES)
+        .map(|name| shown(name))
+        .collect();
+    let more = names.len() - first.len();
+    match (first.is_empty(), more) {
         (true, _) => "The file has no configurations.".to_owned(),
-        (false, 0) => format!("There are: {}", shown.join(", ")),
-        (false, _) => format!("There are: {}, and {more} more", shown.join(", ")),
+        (false, 0) => format!("There are: {}", first.join(", ")),
+        (false, _) => format!("There are: {}, and {more} more", first.join(", ")),
     }
 }

@@ -421,3 +421,49 @@ mig-configs:
         assert_eq!(parse("f", &print(&file, format)).into_file().unwrap(), file);
     }
 }
+
+#[test]
+fn a_manifest_of_many_bombs_is_refused_quickly() {
+    let bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n    b: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\n    \
+                c: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n    d: [*c, *c, *c, *c, *c]\n";
+    let mut manifest = String::from("kind: ConfigMap\ndata:\n");
+    for key in 0..20_000 {
+        manifest.push_str(&format!("  k{key}: |\n    {bomb}"));
+    }
+    let error = parse("f", &manifest).select(None).unwrap_err();
+    assert!(
+        error.to_string().contains("too many values"),
+        "{}",
+        error.message
+    );
+    assert!(error.diagnostics.len() <= 201);
+
+    let many = "  k: |\n    version: v1\n";
+    let keys: String = (0..100_000)
+        .map(|key| many.replace('k', &format!("k{key}")))
+        .collect();
+    let parsed = parse("f", &format!("kind: ConfigMap\ndata:\n{keys}"));
+    assert!(parsed.select(None).is_err());
+}
+
+#[test]
+fn thousands_of_faults_are_cut_short() {
+    let entry = "  - {devices: ALL, x: 1, mig-enabled: 7}\n";
+    let name = "n".repeat(100_000);
+    let text = format!(
+        "version: v1\nmig-configs:\n  ? {name}\n  :\n{}",
+        entry.repeat(10_000)
+    );
+    let parsed = parse("f", &text);
+    assert!(
+        parsed.diagnostics().len() < 20,
+        "{}",
+        parsed.diagnostics().len()
+    );
+    let error = parsed.select(None).unwrap_err();
+    assert!(
+        error.to_string().contains("the rest is not shown"),
+        "{}",
+        error.diagnostics[0].found
+    );
+}

@@ -12,9 +12,18 @@ use super::{Duplicate, Mapping, Member, Node, Position, Value, scalar};
 pub const MAX_BYTES: usize = 4 << 20;
 /// Deepest nesting that is read.
 pub const MAX_DEPTH: usize = 64;
-/// How much the tree may weigh, aliases expanded: [`NODE_COST`] a node, and the bytes of its text.
-const MAX_COST: usize = 32 << 20;
 const NODE_COST: usize = 128;
+
+/// How much may still be read: what a file's trees weigh together, aliases expanded.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget(usize);
+
+impl Default for Budget {
+    /// 32 MiB: 128 bytes a value, and the bytes of its text.
+    fn default() -> Self {
+        Self(32 << 20)
+    }
+}
 
 /// A text as a tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +49,14 @@ pub struct TreeError {
 /// # Errors
 /// The text is no YAML or JSON, has a key that is no scalar, or exceeds a limit.
 pub fn parse(text: &str) -> Result<Tree, TreeError> {
+    parse_within(text, &mut Budget::default())
+}
+
+/// Reads the first document of a text and takes what it weighs from the budget.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_within(text: &str, budget: &mut Budget) -> Result<Tree, TreeError> {
     if text.len() > MAX_BYTES {
         return Err(error(
             Position::START,
@@ -54,7 +71,12 @@ pub fn parse(text: &str) -> Result<Tree, TreeError> {
         block_nesting_limit: MAX_DEPTH,
     };
     options.set_emit_comments(false);
-    let mut builder = Builder::default();
+    let mut builder = Builder {
+        stack: Vec::new(),
+        anchors: BTreeMap::new(),
+        budget,
+        root: None,
+    };
     let mut documents = 0;
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|e| scan_error(&e))?;
@@ -118,12 +140,11 @@ struct MappingFrame {
     merges: Vec<Node>,
 }
 
-#[derive(Default)]
-struct Builder {
+struct Builder<'a> {
     stack: Vec<Frame>,
     /// Anchored nodes with their depth and cost.
     anchors: BTreeMap<usize, (Node, Size)>,
-    spent: usize,
+    budget: &'a mut Budget,
     root: Option<Node>,
 }
 
@@ -133,7 +154,7 @@ struct Size {
     depth: usize,
 }
 
-impl Builder {
+impl Builder<'_> {
     fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), TreeError> {
         let at = position(span.start);
         match event {
@@ -160,11 +181,9 @@ impl Builder {
     }
 
     fn charge(&mut self, at: Position, cost: usize) -> Result<(), TreeError> {
-        self.spent = self.spent.saturating_add(cost);
-        if self.spent > MAX_COST {
-            let message = "the text has too many values (aliases are counted as often as used)";
-            return Err(error(at, message));
-        }
+        let message = "the text has too many values (aliases are counted as often as used)";
+        let left = self.budget.0.checked_sub(cost);
+        self.budget.0 = left.ok_or_else(|| error(at, message))?;
         Ok(())
     }
 

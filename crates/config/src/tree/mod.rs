@@ -8,7 +8,7 @@
 mod build;
 mod scalar;
 
-pub use build::{MAX_BYTES, MAX_DEPTH, Tree, TreeError, parse};
+pub use build::{Budget, MAX_BYTES, MAX_DEPTH, Tree, TreeError, parse, parse_within};
 pub(crate) use scalar::{resolve, unsigned};
 
 use std::fmt;
@@ -155,6 +155,17 @@ pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         None => format!("{text:?}"),
         Some((end, _)) => format!("{:?}...", &text[..end]),
+    }
+}
+
+/// A name as a message shows it: as it is if it is short and plain, else in quotes.
+pub fn shown(name: &str) -> String {
+    const LONGEST: usize = 200;
+    let plain = name.chars().all(|c| c.is_ascii_graphic()) && name.len() <= LONGEST;
+    if plain && !name.is_empty() {
+        name.to_owned()
+    } else {
+        quoted(name)
     }
 }
 
