@@ -10,6 +10,7 @@
 
 mod board;
 mod calls;
+mod choice;
 mod driver;
 mod error;
 mod events;
@@ -32,6 +33,7 @@ pub mod sys {
 }
 
 pub use calls::CallCounts;
+pub use choice::Vitals;
 pub use driver::{ClosedReset, Driver};
 pub use error::{Error, NvmlCode};
 pub use events::{Event, EventKind, Events};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NVML's return codes that the simulator answers with (source: nvml.h).
 
+use std::ffi::CStr;
+
 use gpu::NvmlCode;
 
 /// What a simulated call comes back with.
@@ -34,3 +36,51 @@ pub const INSUFFICIENT_RESOURCES: NvmlCode = NvmlCode(23);
 pub const ARGUMENT_VERSION_MISMATCH: NvmlCode = NvmlCode(25);
 /// Anything else.
 pub const UNKNOWN: NvmlCode = NvmlCode(999);
+
+/// What NVML says of a code, by number from 0.
+const TEXTS: [&CStr; 31] = [
+    c"Success",
+    c"Uninitialized",
+    c"Invalid Argument",
+    c"Not Supported",
+    c"Insufficient Permissions",
+    c"Already Initialized",
+    c"Not Found",
+    c"Insufficient Size",
+    c"Insufficient External Power",
+    c"Driver Not Loaded",
+    c"Timeout",
+    c"Interrupt Request Issue",
+    c"NVML Shared Library Not Found",
+    c"Function Not Found",
+    c"Corrupted infoROM",
+    c"GPU is lost",
+    c"GPU requires reset",
+    c"The operating system has blocked the request.",
+    c"Driver/library version mismatch",
+    c"In use by another client",
+    c"Insufficient Memory",
+    c"No data",
+    c"vGPU is not available with ECC",
+    c"Insufficient Resources",
+    c"Frequency not supported",
+    c"Argument version mismatch",
+    c"Deprecated",
+    c"Not Ready",
+    c"GPU not found",
+    c"Invalid state",
+    c"Reset type not supported",
+];
+
+/// What NVML says of a code, as `nvmlErrorString` answers it.
+pub(crate) fn c_text(code: u32) -> &'static CStr {
+    TEXTS
+        .get(code as usize)
+        .copied()
+        .unwrap_or(c"Unknown Error")
+}
+
+/// What NVML says of a code: `In use by another client`.
+pub fn text(code: NvmlCode) -> &'static str {
+    c_text(code.0).to_str().unwrap_or_default()
+}

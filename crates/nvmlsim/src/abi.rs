@@ -4,8 +4,6 @@
 //! The world is the file that the environment variable `NVMLSIM_WORLD` names when NVML is
 //! initialised. A function that panics answers `UNKNOWN`; the caller never goes down with it.
 
-mod texts;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use gpu::Functions;
 use gpu::sys::*;
 
-use crate::code::{Answer, DRIVER_NOT_LOADED, UNINITIALIZED};
+use crate::code::{Answer, DRIVER_NOT_LOADED, UNINITIALIZED, c_text};
 use crate::handle::Handle;
 use crate::simulated::Simulated;
 
@@ -79,6 +77,13 @@ macro_rules! exports {
     };
 }
 gpu::nvml_functions!(exports);
+
+/// What NVML says of a code.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
+    c_text(result).as_ptr()
+}
 
 fn not_served() -> nvmlReturn_t {
     let opened = OPENED.read().unwrap_or_else(PoisonError::into_inner);
