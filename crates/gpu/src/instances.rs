@@ -20,6 +20,9 @@ use crate::traits::Instances;
 /// large enough; no board holds more than 12.
 const INSTANCE_ROOM: usize = 64;
 
+/// How often instances are read before an answer that makes no sense is believed.
+const READINGS: u32 = 8;
+
 /// Compute instances that are visible as MIG devices, by GPU instance id and their own id.
 type MigDevices = BTreeMap<(u32, u32), MigUuid>;
 
@@ -36,18 +39,39 @@ impl Driver {
         let mut tables = known.map_or_else(|| Tables::read(device, facts), Ok)?;
         let mut instances = Vec::new();
         if facts.mig_on == Some(true) {
-            let handles = gpu_instances(device, &tables.board)?;
-            let asked = handles
-                .iter()
-                .map(|(info, handle)| (info.profileId, *handle));
-            news |= tables.ask_compute(device, asked)?;
-            instances = describe(device, &tables.board, &handles)?;
+            let mut attempts = 1..READINGS;
+            let (asked, found) = loop {
+                match read(device, &mut tables) {
+                    Err(error) if may_pass(&error) && attempts.next().is_some() => {}
+                    answer => break answer?,
+                }
+            };
+            news |= asked;
+            instances = found;
         }
         if news {
             lock().insert(facts.clone(), tables.clone());
         }
         Ok((tables.board, instances))
     }
+}
+
+/// The instances of a GPU, and whether compute profiles had to be asked for.
+fn read(device: &Device<'_>, tables: &mut Tables) -> Result<(bool, Vec<GpuInstance>), Error> {
+    let handles = gpu_instances(device, &tables.board)?;
+    let asked = handles
+        .iter()
+        .map(|(info, handle)| (info.profileId, *handle));
+    let news = tables.ask_compute(device, asked)?;
+    Ok((news, describe(device, &tables.board, &handles)?))
+}
+
+/// Whether a reading can have failed because somebody changed instances in the middle of it:
+/// handles go stale, and lists contradict each other.
+fn may_pass(error: &Error) -> bool {
+    let stale = [NvmlCode::INVALID_ARGUMENT, NvmlCode::NOT_FOUND];
+    matches!(error, Error::Nonsense { .. })
+        || error.nvml().is_some_and(|code| stale.contains(&code))
 }
 
 /// Handles and descriptions of the GPU instances, in no order.

@@ -23,11 +23,8 @@ fn partitioned(name: &str, spec: &str) -> Machine {
 }
 
 fn spawn(machine: &Machine, words: &str) -> Child {
-    machine
-        .nvidia_smi(words)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+    let mut command = machine.nvidia_smi(words);
+    command.stdout(Stdio::null()).spawn().unwrap()
 }
 
 #[test]

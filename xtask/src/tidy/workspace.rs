@@ -36,7 +36,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
         &[],
     ),
     ("slicewright", &["cli"], &[]),
-    ("nvidia-smi", &["gpu", "nvmlsim"], &[]),
+    ("nvidia-smi", &["geometry", "gpu", "nvmlsim", "units"], &[]),
     ("xtask", &["geometry", "gpu", "nvmlsim", "units"], &["plan"]),
 ];
 
