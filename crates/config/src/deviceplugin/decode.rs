@@ -7,7 +7,9 @@ use std::time::Duration;
 use units::Code;
 
 use super::choice::{Choice, ListStrategy, choice};
-use super::{Config, Flags, Gfd, Imex, Plugin, SleepInterval, duration, sharing};
+use super::{
+    Config, Flags, Gfd, Imex, Pattern, Plugin, Resources, SleepInterval, duration, sharing,
+};
 use crate::diagnostic::{Diagnostic, Problems};
 use crate::manifest::{self, Kind};
 use crate::nearest::nearest;
@@ -73,8 +75,8 @@ pub(crate) fn decode(sink: &mut Sink, root: &Node) -> Option<Config> {
             sink.key("version", |sink| sink.wrong(&version.value, "v1"));
         }
     }
-    block(sink, mapping, "resources", resources);
     Some(Config {
+        resources: block(sink, mapping, "resources", resources).unwrap_or_default(),
         flags: block(sink, mapping, "flags", flags).unwrap_or_default(),
         sharing: block(sink, mapping, "sharing", sharing::decode).unwrap_or_default(),
         imex: block(sink, mapping, "imex", imex).unwrap_or_default(),
@@ -282,34 +284,32 @@ fn sleep_interval(sink: &mut Sink, node: &Node) -> Option<SleepInterval> {
     every.map(SleepInterval::Every)
 }
 
-/// Checks `resources`, which the original reads and then drops.
-fn resources(sink: &mut Sink, mapping: &Mapping) {
+fn resources(sink: &mut Sink, mapping: &Mapping) -> Resources {
     unknown(sink, mapping, &["gpus", "mig"], true);
-    for key in ["gpus", "mig"] {
-        setting(sink, mapping, key, |sink, node| {
-            let allowed = "which has no effect: resource names are fixed";
-            sink.warn(Code::ContentIgnored, node.at, "names of one's own", allowed);
-            let items = sink.sequence(node, "a list of {pattern, name}")?;
-            for (index, item) in items.iter().enumerate() {
-                sink.item(index, |sink| pattern(sink, item));
-            }
-            Some(())
-        });
-    }
+    let mut resources = Resources::default();
+    settings!(sink, mapping, resources {
+        "gpus" => gpus: patterns,
+        "mig" => mig: patterns,
+    });
+    resources
 }
 
-fn pattern(sink: &mut Sink, node: &Node) {
-    let Some(mapping) = sink.mapping(node, "a mapping with pattern and name") else {
-        return;
-    };
-    for key in ["pattern", "name"] {
-        match mapping.get(key) {
-            Some(member) => {
-                sink.key(key, |sink| text(sink, &member.value));
-            }
-            None => sink.error(node.at, format!("no {key}"), "every resource needs it"),
-        }
-    }
+fn patterns(sink: &mut Sink, node: &Node) -> Option<Vec<Pattern>> {
+    let items = sink.sequence(node, "a list of {pattern, name}")?;
+    sharing::not_portable(sink, node, "names of one's own");
+    let read = |(index, item)| sink.item(index, |sink| pattern(sink, item));
+    let patterns: Vec<_> = items.iter().enumerate().map(read).collect();
+    patterns.into_iter().collect()
+}
+
+fn pattern(sink: &mut Sink, node: &Node) -> Option<Pattern> {
+    let mapping = sink.mapping(node, "a mapping with pattern and name")?;
+    let pattern = sharing::required(sink, node, mapping, "pattern", text);
+    let name = sharing::required(sink, node, mapping, "name", sharing::resource_name);
+    Some(Pattern {
+        pattern: pattern?,
+        name: name?,
+    })
 }
 
 fn imex(sink: &mut Sink, mapping: &Mapping) -> Imex {

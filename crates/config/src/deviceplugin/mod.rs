@@ -15,12 +15,14 @@
 
 mod choice;
 mod decode;
+mod devices;
 mod duration;
 mod sharing;
 
 pub use choice::{AllocationPolicy, DiscoveryStrategy, IdStrategy, ListStrategy, MigStrategy};
 pub(crate) use decode::decode;
 pub use decode::{Parsed, parse};
+pub use devices::{DeviceRef, Devices};
 pub use sharing::{MPS_LIMIT, Replication, SharedResource, Sharing};
 
 use std::collections::BTreeSet;
@@ -33,6 +35,9 @@ use serde::{Serialize, Serializer};
 pub struct Config {
     /// `flags`.
     pub flags: Flags,
+    /// `resources`.
+    #[serde(skip_serializing_if = "Resources::is_empty")]
+    pub resources: Resources,
     /// `sharing`.
     pub sharing: Sharing,
     /// `imex`.
@@ -199,6 +204,30 @@ impl Serialize for SleepInterval {
             Self::Infinite => serializer.serialize_str("infinite"),
         }
     }
+}
+
+/// `resources`: names of one's own for devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Resources {
+    /// For whole GPUs, by their product name. The first pattern that matches has it.
+    pub gpus: Vec<Pattern>,
+    /// For slices, by their profile.
+    pub mig: Vec<Pattern>,
+}
+
+impl Resources {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A name for what a pattern matches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pattern {
+    /// The whole text, with `*` for any part of it.
+    pub pattern: String,
+    /// Full name, `nvidia.com/a100`.
+    pub name: String,
 }
 
 /// `imex`.

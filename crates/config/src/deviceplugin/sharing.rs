@@ -6,8 +6,9 @@ use std::collections::btree_map::Entry;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use units::{Code, GpuUuid, MigUuid};
+use units::Code;
 
+use super::devices::{Devices, selection};
 use crate::sink::Sink;
 use crate::tree::{Mapping, Member, Node, Value, quoted};
 
@@ -59,6 +60,12 @@ pub struct Replication {
 pub struct SharedResource {
     /// Full name, `nvidia.com/gpu`.
     pub name: String,
+    /// Full name of what is shared, if it is not to be called as `renameByDefault` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rename: Option<String>,
+    /// Which devices of the resource are shared.
+    #[serde(skip_serializing_if = "Devices::is_all")]
+    pub devices: Devices,
     /// How many replicas of each device, at least 2.
     pub replicas: u32,
 }
@@ -66,12 +73,11 @@ pub struct SharedResource {
 impl Replication {
     /// The name under which a shared resource is advertised.
     pub fn advertised(&self, resource: &SharedResource) -> String {
-        let suffix = if self.rename_by_default {
-            ".shared"
-        } else {
-            ""
-        };
-        format!("{}{suffix}", resource.name)
+        match &resource.rename {
+            Some(name) => name.clone(),
+            None if self.rename_by_default => format!("{}.shared", resource.name),
+            None => resource.name.clone(),
+        }
     }
 }
 
@@ -116,9 +122,7 @@ fn replication(sink: &mut Sink, node: &Node, way: Way) -> Option<Replication> {
         sink.error(node.at, "no resources", allowed);
         return None;
     };
-    let resources = sink.key("resources", |sink| {
-        resources(sink, &list.value, way, rename_by_default)
-    });
+    let resources = sink.key("resources", |sink| resources(sink, &list.value, way));
     Some(Replication {
         rename_by_default,
         fail_requests_greater_than_one,
@@ -132,7 +136,7 @@ fn present<'a>(mapping: &'a Mapping, key: &str) -> Option<&'a Member> {
     (member.value.value != Value::Null).then_some(member)
 }
 
-fn resources(sink: &mut Sink, node: &Node, way: Way, renames: bool) -> Vec<SharedResource> {
+fn resources(sink: &mut Sink, node: &Node, way: Way) -> Vec<SharedResource> {
     const EXPECTED: &str = "a list with at least one resource";
     let items = sink.sequence(node, EXPECTED).unwrap_or_default();
     if items.is_empty() && matches!(node.value, Value::Sequence(_)) {
@@ -141,11 +145,15 @@ fn resources(sink: &mut Sink, node: &Node, way: Way, renames: bool) -> Vec<Share
     let mut resources: Vec<SharedResource> = Vec::new();
     let mut places = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
-        let read = |sink: &mut Sink| resource(sink, item, way, renames);
-        let Some(resource) = sink.item(index, read) else {
+        let Some(resource) = sink.item(index, |sink| resource(sink, item, way)) else {
             continue;
         };
-        match places.entry(resource.name.clone()) {
+        let key = (
+            resource.name.clone(),
+            resource.rename.clone(),
+            resource.devices.clone(),
+        );
+        match places.entry(key) {
             Entry::Vacant(place) => {
                 place.insert(resources.len());
                 resources.push(resource);
@@ -162,7 +170,7 @@ fn resources(sink: &mut Sink, node: &Node, way: Way, renames: bool) -> Vec<Share
     resources
 }
 
-fn resource(sink: &mut Sink, node: &Node, way: Way, renames: bool) -> Option<SharedResource> {
+fn resource(sink: &mut Sink, node: &Node, way: Way) -> Option<SharedResource> {
     const KEYS: [&str; 4] = ["name", "rename", "devices", "replicas"];
     let mapping = sink.mapping(node, "a mapping with name and replicas")?;
     super::decode::unknown(sink, mapping, &KEYS, false);
@@ -170,21 +178,30 @@ fn resource(sink: &mut Sink, node: &Node, way: Way, renames: bool) -> Option<Sha
     let replicas = required(sink, node, mapping, "replicas", |sink, node| {
         replicas(sink, node, way)
     });
-    if let Some(member) = present(mapping, "rename") {
+    let rename = present(mapping, "rename").map(|member| {
         sink.key("rename", |sink| {
-            rename(sink, &member.value, name.as_deref(), renames)
-        });
-    }
-    if let Some(member) = present(mapping, "devices") {
-        sink.key("devices", |sink| devices(sink, &member.value));
-    }
+            not_portable(sink, &member.value, "a name of one's own");
+            resource_name(sink, &member.value)
+        })
+    });
+    let devices = present(mapping, "devices")
+        .map(|member| sink.key("devices", |sink| selection(sink, &member.value)));
     Some(SharedResource {
         name: name?,
+        rename: rename.flatten(),
+        devices: devices.flatten().unwrap_or_default(),
         replicas: replicas?,
     })
 }
 
-fn required<T>(
+/// Warns of what works here and is dropped by the original.
+pub(super) fn not_portable(sink: &mut Sink, node: &Node, found: &str) {
+    let allowed = "which works here; nvidia-device-plugin reads it and has no use for it";
+    sink.warn(Code::NotPortable, node.at, found, allowed);
+}
+
+/// The value of a key that must be there.
+pub(super) fn required<T>(
     sink: &mut Sink,
     item: &Node,
     mapping: &Mapping,
@@ -201,7 +218,7 @@ fn required<T>(
 }
 
 /// A resource name with its prefix.
-fn resource_name(sink: &mut Sink, node: &Node) -> Option<String> {
+pub(super) fn resource_name(sink: &mut Sink, node: &Node) -> Option<String> {
     let text = sink.string(node, "a resource name such as nvidia.com/gpu")?;
     let short = text.strip_prefix(PREFIX).unwrap_or(text);
     let word = |part: &str| {
@@ -243,63 +260,4 @@ fn replicas(sink: &mut Sink, node: &Node, way: Way) -> Option<u32> {
         return None;
     }
     u32::try_from(number).ok()
-}
-
-fn rename(sink: &mut Sink, node: &Node, name: Option<&str>, renames: bool) {
-    let Some(text) = sink.string(node, "a resource name") else {
-        return;
-    };
-    let full = format!("{PREFIX}{}", text.strip_prefix(PREFIX).unwrap_or(text));
-    let by_default = name.map(|name| format!("{name}.shared"));
-    if !(renames && by_default == Some(full)) {
-        let allowed = "which has no effect; renameByDefault: true appends .shared to every name";
-        sink.warn(Code::ContentIgnored, node.at, node.describe(), allowed);
-    }
-}
-
-const DEVICES: &str = "all, a number of devices from 1, or a list of indices or UUIDs";
-
-fn devices(sink: &mut Sink, node: &Node) {
-    let valid = match &node.value {
-        Value::String(text) if text == "all" => return,
-        Value::Sequence(items) => {
-            for (index, item) in items.iter().enumerate() {
-                sink.item(index, |sink| device(sink, item));
-            }
-            true
-        }
-        _ => node.as_int().is_some_and(|count| count > 0),
-    };
-    if valid {
-        let allowed = "which has no effect: all devices of the resource are shared";
-        sink.warn(
-            Code::ContentIgnored,
-            node.at,
-            "a selection of devices",
-            allowed,
-        );
-    } else {
-        sink.wrong(node, DEVICES);
-    }
-}
-
-fn device(sink: &mut Sink, node: &Node) {
-    let is_index = |text: &str| text.parse::<u16>().is_ok();
-    let valid = match &node.value {
-        Value::Int(index) => *index >= 0,
-        Value::String(text) => {
-            let pair = |(gpu, slice)| is_index(gpu) && is_index(slice);
-            is_index(text)
-                || text.split_once(':').is_some_and(pair)
-                || text.parse::<GpuUuid>().is_ok()
-                || text.parse::<MigUuid>().is_ok()
-        }
-        _ => false,
-    };
-    if !valid {
-        sink.wrong(
-            node,
-            "an index such as 0 or 0:1, or a UUID of a GPU or slice",
-        );
-    }
 }

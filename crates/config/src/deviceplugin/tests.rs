@@ -136,7 +136,7 @@ sharing:
 }
 
 #[test]
-fn what_has_no_effect_is_a_warning() {
+fn what_has_no_effect_here_or_there_is_a_warning() {
     for (text, code, message) in [
         (
             "flags: {migStratgy: mixed}",
@@ -155,18 +155,18 @@ fn what_has_no_effect_is_a_warning() {
         ),
         (
             "resources: {gpus: [{pattern: \"*\", name: a100}]}",
-            Code::ContentIgnored,
-            "no effect",
+            Code::NotPortable,
+            "names of one's own",
         ),
         (
             "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4, devices: [0, \"0:1\"]}]}}",
-            Code::ContentIgnored,
-            "all devices of the resource are shared",
+            Code::NotPortable,
+            "a selection of devices",
         ),
         (
             "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4, rename: x}]}}",
-            Code::ContentIgnored,
-            "no effect",
+            Code::NotPortable,
+            "works here",
         ),
         (
             "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4, Replicas: 5}]}}",
@@ -245,4 +245,46 @@ fn requests_for_several_replicas_follow_the_way_of_sharing() {
     assert!(fails("timeSlicing: {failRequestsGreaterThanOne: true, "));
     assert!(fails("mps: {"));
     assert!(!fails("mps: {failRequestsGreaterThanOne: false, "));
+}
+
+#[test]
+fn some_devices_under_a_name_of_their_own() {
+    let text = "resources:
+  gpus: [{pattern: '*A100*', name: a100}]
+sharing:
+  timeSlicing:
+    renameByDefault: true
+    resources:
+    - {name: gpu, devices: [0, 1:2, GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f], replicas: 4}
+    - {name: gpu, rename: gpu-two, devices: 1, replicas: 2}
+";
+    let config = parse("f", text).into_config().unwrap();
+    let pattern = &config.resources.gpus[0];
+    assert_eq!(
+        (&*pattern.pattern, &*pattern.name),
+        ("*A100*", "nvidia.com/a100")
+    );
+    let Sharing::TimeSlicing(sharing) = &config.sharing else {
+        panic!("not time-sliced");
+    };
+    let names: Vec<String> = sharing
+        .resources
+        .iter()
+        .map(|it| sharing.advertised(it))
+        .collect();
+    assert_eq!(names, ["nvidia.com/gpu.shared", "nvidia.com/gpu-two"]);
+    let uuid = "GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f".parse().unwrap();
+    assert_eq!(
+        sharing.resources[0].devices,
+        Devices::List(vec![
+            DeviceRef::Gpu(0),
+            DeviceRef::Slice(1, 2),
+            DeviceRef::GpuUuid(uuid)
+        ])
+    );
+    assert_eq!(sharing.resources[1].devices, Devices::Count(1));
+    assert_eq!(
+        serde_json::to_value(&sharing.resources[0]).unwrap()["devices"],
+        json!(["0", "1:2", "GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"])
+    );
 }
