@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpu::{ClosedReset, Driver, Events, Instances, MigMode, ReadGpus, Reset, Telemetry};
 use nvmlsim::{Handle, Options, Simulated, Spec, World};
@@ -36,13 +36,11 @@ fn cut(driver: &Driver) {
 }
 
 #[test]
-fn a_full_machine_is_read_at_once() {
+fn nothing_is_asked_twice() {
     let driver = Driver::new(simulated("8xH100-80GB-SXM")).unwrap();
     cut(&driver);
     let before = driver.calls_by_name();
-    let start = Instant::now();
     let inventory = driver.inventory().unwrap();
-    let time = start.elapsed();
     let slices: usize = inventory.gpus.iter().map(|gpu| gpu.instances.len()).sum();
     assert_eq!(slices, 56);
     let mut calls = driver.calls_by_name();
@@ -64,7 +62,6 @@ fn a_full_machine_is_read_at_once() {
     for (name, count) in expected {
         assert_eq!(calls.get(name), Some(&count), "{name}: {calls:?}");
     }
-    assert!(time < Duration::from_millis(200), "{time:?} for {calls:?}");
 }
 
 #[test]
