@@ -12,7 +12,7 @@ use units::Code;
 pub enum Failure {
     /// Something to tell, with its code.
     Told(Told),
-    /// Nobody reads the output any more.
+    /// The result cannot be written.
     Output(io::Error),
 }
 

@@ -22,7 +22,7 @@ mod verbs;
 pub use env::Env;
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 
 use clap::Parser;
 use units::Code;
@@ -67,7 +67,6 @@ pub fn run(
     });
     match result {
         Ok(status) => status,
-        Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => 0,
         Err(Failure::Output(error)) => {
             output.note(format_args!("cannot write the result: {error}"));
             Code::Usage.exit_status()

@@ -230,6 +230,8 @@ fn tell_progress(
         }
         let seconds = begun.elapsed().as_secs();
         let now = last.as_deref().unwrap_or("reading");
-        output.note(format_args!("  {seconds} s: step {told} of {total}, {now}"));
+        output.note(format_args!(
+            "  {seconds} s: {told} steps begun, {total} planned, {now}"
+        ));
     }
 }

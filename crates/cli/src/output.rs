@@ -2,7 +2,7 @@
 //! Where a command prints, and in which form.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
 use units::Code;
@@ -47,7 +47,7 @@ impl Output<'_> {
             Some(Format::Yaml) => serde_saphyr::to_string(value).map_err(io::Error::other)?,
             _ => serde_json::to_string_pretty(value).map_err(io::Error::other)? + "\n",
         };
-        Ok(self.out.write_all(text.as_bytes())?)
+        self.write(&text)
     }
 
     /// Prints text for people.
@@ -55,7 +55,15 @@ impl Output<'_> {
     /// # Errors
     /// If it cannot be written.
     pub fn text(&mut self, text: impl Display) -> Result<(), Failure> {
-        Ok(write!(self.out, "{text}")?)
+        self.write(&text.to_string())
+    }
+
+    /// That nobody reads any more stops nothing: a change goes on, and its exit status stays.
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        match self.out.write_all(text.as_bytes()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => Ok(written?),
+        }
     }
 
     /// Prints a line beside the result. That nobody reads it stops nothing.

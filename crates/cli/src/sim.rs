@@ -6,17 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::nearest::nearest;
-use geometry::{InstanceSpec, Layout, catalogue};
+use geometry::catalogue;
 use host::OpenDriver;
-use nvmlsim::{Fault, Handle, Options, SimError, Simulated, Spec, SpecError, World, world};
-use units::{Code, ProfileName};
+use nvmlsim::{Handle, Options, SimError, Simulated, Spec, SpecError, World, verbs};
+use units::Code;
 
 use crate::args::SimVerb;
 use crate::failure::Failure;
 use crate::machine::Machine;
 use crate::output::Output;
-use crate::picture::picture;
-use crate::table::Table;
 
 /// Opens the machine that `--sim` names: a world in a file if the text is a path, else a new one
 /// that is gone afterwards.
@@ -127,128 +125,43 @@ pub fn run(verb: &SimVerb, output: &mut Output<'_>) -> Result<u8, Failure> {
                 latency_ms: *latency,
                 ..Options::default()
             };
-            Handle::create(file, &World::create(&spec, &options))?;
+            verbs::create(&spec, file, &options)?;
             let file = file.display();
             output.text(format_args!("{file}: {spec}. Use it with --sim {file}\n"))?;
         }
-        SimVerb::Show { file } => show(&*opened(file)?.world()?, output)?,
-        SimVerb::Fault { file, rules } => fault(&opened(file)?, rules, output)?,
-        SimVerb::Reboot { file } => {
-            let rebooted = opened(file)?.update(|world| {
-                world.reboot();
-                Ok(world.boot)
-            })?;
-            let boot = rebooted.unwrap_or_default();
-            output.text(format_args!("Rebooted: boot {boot}.\n"))?;
+        SimVerb::Show { file } => show(&opened(file)?, output)?,
+        SimVerb::Fault { file, rules } => {
+            let world = opened(file)?;
+            verbs::fault(&world, rules)?;
+            show(&world, output)?;
         }
-        SimVerb::Hold { file, uuid } => {
+        SimVerb::Reboot { file } => {
+            let world = opened(file)?;
+            verbs::reboot(&world)?;
+            show(&world, output)?;
+        }
+        SimVerb::Hold {
+            file,
+            uuid,
+            command,
+        } if command.is_empty() => {
             let _hold = opened(file)?.hold(uuid)?;
             output.text(format_args!("Holding {uuid} until the input ends.\n"))?;
             // Whatever ends the input ends the hold.
             let _ = stdin().read_to_end(&mut Vec::new());
         }
+        SimVerb::Hold {
+            file,
+            uuid,
+            command,
+        } => match verbs::hold(&opened(file)?, uuid, command)? {},
     }
     Ok(0)
 }
 
-fn fault(handle: &Handle, rules: &[String], output: &mut Output<'_>) -> Result<(), Failure> {
-    let faults = rules.iter().map(|rule| rule.parse());
-    let mut faults: Vec<Fault> = faults.collect::<Result<_, _>>().map_err(SimError::Fault)?;
-    if faults.is_empty() {
-        faults.push(Fault::Clear);
-    }
-    let world = handle.world()?;
-    faults
-        .iter()
-        .try_for_each(|fault| world.knows(fault))
-        .map_err(SimError::Fault)?;
-    // A change that cannot refuse is not refused.
-    let _ = handle.update(|world| {
-        faults.iter().for_each(|fault| world.inject(fault));
-        Ok(())
-    })?;
-    show_rules(&*handle.world()?, output)
-}
-
-fn show_rules(world: &World, output: &mut Output<'_>) -> Result<(), Failure> {
-    if world.rules.is_empty() {
-        return output.text("No call is set to go wrong.\n");
-    }
-    output.text("Calls that go wrong:\n")?;
-    world
-        .rules
-        .iter()
-        .try_for_each(|rule| output.text(format_args!("  {rule} (matched {})\n", rule.seen)))
-}
-
-fn show(world: &World, output: &mut Output<'_>) -> Result<(), Failure> {
-    if output.is_machine() {
-        return output.machine(world);
-    }
-    let (major, minor) = world.cuda_version;
-    output.text(format_args!(
-        "Driver {}, CUDA {major}.{minor}, {} ms a changing call, seed {}, boot {}\n",
-        world.driver_version, world.latency_ms, world.seed, world.boot
-    ))?;
-    let mut table = Table::new(&["GPU", "BOARD", "MIG", "INSTANCES", "UUID"]);
-    for (index, gpu) in world.gpus.iter().enumerate() {
-        let state = if gpu.lost {
-            "lost".to_owned()
-        } else {
-            gpu.mode().to_string()
-        };
-        let row = [
-            index.to_string(),
-            gpu.board.clone(),
-            state,
-            drawn(gpu),
-            gpu.uuid.to_string(),
-        ];
-        table.row(row);
-    }
-    output.text(table)?;
-    show_rules(world, output)
-}
-
-fn drawn(gpu: &world::Gpu) -> String {
-    let Ok(board) = gpu.board() else {
-        return "-".to_owned();
-    };
-    if !gpu.mig_current {
-        return "-".to_owned();
-    }
-    let instances = gpu.instances.iter().filter_map(|instance| {
-        let profile = board.profile(instance.profile)?;
-        let slices = instance.compute.iter().filter_map(|compute| {
-            let mut known = profile.compute.iter();
-            let slices = known
-                .find(|known| known.driver_id == compute.profile)?
-                .slices;
-            profile.name.with_compute(slices)
-        });
-        Some(spec_of(instance, &profile.name, slices.collect()))
-    });
-    let mut layout = Layout {
-        instances: instances.collect(),
-    };
-    layout.instances.sort();
-    picture(&layout, board.placement_units)
-}
-
-fn spec_of(
-    instance: &world::Instance,
-    profile: &ProfileName,
-    slices: Vec<ProfileName>,
-) -> InstanceSpec {
-    let compute = slices.into_iter().map(|profile| geometry::ComputeSpec {
-        profile,
-        driver_id: 0,
-        placement: None,
-    });
-    InstanceSpec {
-        placement: instance.placement,
-        profile: profile.clone(),
-        driver_id: instance.profile,
-        compute: compute.collect(),
+fn show(world: &Handle, output: &mut Output<'_>) -> Result<(), Failure> {
+    match output.is_machine() {
+        true => output.machine(&*world.world()?),
+        false => output.text(verbs::show(world)?),
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arguments of `slicewright config`, `sim` and `explain`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -47,17 +48,27 @@ Examples:
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
-    /// Show a world: its GPUs, faults and holders.
+    /// Show a world: its GPUs, instances, holders and faults.
     Show {
         /// The world.
         file: PathBuf,
     },
-    /// Make the driver misbehave, once per rule.
+    /// Make the driver misbehave.
+    #[command(after_help = "\
+Examples:
+  slicewright sim fault world.json \"fail create-gi gpu=1 nth=3 code=INSUFFICIENT_RESOURCES\"
+  slicewright sim fault world.json \"kill-after destroy-ci gpu=0\" \"slow any every ms=20\"
+  slicewright sim fault world.json \"xid gpu=0 79\" \"lose gpu=0\"
+  slicewright sim fault world.json clear
+
+A rule is what happens (fail, fail-after, hang, slow, kill-before, kill-after), on which call (any,
+change, read, set-mode, create-gi, destroy-gi, create-ci, destroy-ci, reset, or an NVML function),
+and where: gpu=, nth=, every.")]
     Fault {
         /// The world.
         file: PathBuf,
-        /// Rules; without any, all faults are taken away.
-        #[arg(value_name = "RULE")]
+        /// Rules.
+        #[arg(required = true, value_name = "RULE")]
         rules: Vec<String>,
     },
     /// Reboot the machine: instances go, modes go or stay as the board does it.
@@ -65,11 +76,11 @@ Examples:
         /// The world.
         file: PathBuf,
     },
-    /// Use a GPU or a slice until standard input ends.
+    /// Use a GPU or a slice, until standard input ends or as long as a command runs.
     #[command(after_help = "\
 Examples:
   slicewright sim hold world.json MIG-0a1b2c3d-...
-  sleep 60 | slicewright sim hold world.json GPU-0a1b2c3d-...
+  slicewright sim hold world.json GPU-0a1b2c3d-... -- sleep 60
 
 Stands for a program that runs there: the driver refuses to take the slice away meanwhile.")]
     Hold {
@@ -77,6 +88,9 @@ Stands for a program that runs there: the driver refuses to take the slice away 
         file: PathBuf,
         /// UUID of a GPU or of a MIG device.
         uuid: String,
+        /// Command to run instead.
+        #[arg(last = true)]
+        command: Vec<OsString>,
     },
 }
 

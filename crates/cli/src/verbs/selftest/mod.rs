@@ -10,6 +10,7 @@ use std::time::Instant;
 use serde::Serialize;
 use units::Code;
 
+use super::plan_text::counted;
 use super::wish::index;
 use crate::args::SelftestArgs;
 use crate::failure::{Failure, Told};
@@ -118,7 +119,10 @@ impl Transcript<'_, '_> {
         }
         self.output.tell(&Told {
             code: Code::SelftestFailed,
-            message: format!("{failed} checks failed; please send the transcript"),
+            message: format!(
+                "{} failed; please send the transcript",
+                counted(failed, "check")
+            ),
             choices: Vec::new(),
         });
         Ok(Code::SelftestFailed.exit_status())
