@@ -11,26 +11,14 @@ use crate::process::command;
 /// # Errors
 /// If cargo cannot be started.
 pub fn run(root: &Path, json: bool) -> Result<bool, Error> {
-    let build = [
-        "cargo",
-        "build",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--package=slicewright",
-    ];
-    let mut figures = vec![
-        "cargo",
-        "bench",
-        "--quiet",
-        "--locked",
-        "--package=xtask",
-        "--bench=figures",
-    ];
+    let cargo =
+        |task: &'static [&str]| [&["cargo"], task, &["--quiet", "--release", "--locked"]].concat();
+    let build = cargo(&["build", "--package=slicewright"]);
+    let mut figures = cargo(&["run", "--package=xtask", "--example=figures"]);
     if json {
         figures.extend(["--", "-o", "json"]);
     }
-    for words in [build.as_slice(), &figures] {
+    for words in [&build, &figures] {
         let status = command(root, words).status().map_err(|source| Error::Run {
             command: words.join(" "),
             source,

@@ -143,15 +143,7 @@ fn deny(root: &Path) -> Result<Option<Counts>, Error> {
         println!("cargo-deny is not installed: left out; tidy has checked licences and sources");
         return Ok(None);
     }
-    let words = [
-        "cargo",
-        "deny",
-        "--offline",
-        "check",
-        "bans",
-        "licenses",
-        "sources",
-    ];
+    let words = ["cargo", "deny", "check", "bans", "licenses", "sources"];
     Ok(Some(Counts::one(stream(root, &words, |_| {})?)))
 }
 
