@@ -16,6 +16,9 @@ use crate::figure::{Budget, Figure, median};
 const SPEC: &str = "8xH100-80GB-SXM";
 const LATENCY: &str = "50ms";
 
+/// The world's file, in a folder of its own for each run.
+const WORLD: &str = "world.json";
+
 /// A change from one layout to another.
 struct Case {
     /// What it is called.
@@ -150,7 +153,7 @@ impl Case {
     fn run(&self, binary: &Path, folder: &Path) -> Result<Outcome, Box<dyn Error>> {
         let start = folder.join("start");
         fs::create_dir_all(&start)?;
-        let sim = ["sim", "create", SPEC, "world.json", "--latency", LATENCY];
+        let sim = ["sim", "create", SPEC, WORLD, "--latency", LATENCY];
         succeed(slicewright(binary, &start, &sim)?)?;
         for layout in self.before {
             succeed(apply(binary, &start, layout)?)?;
@@ -168,7 +171,10 @@ impl Case {
         }
         let (output, copied) = last.ok_or("a case without runs")?;
         let answer: Value = serde_json::from_slice(&output.stdout)?;
+        // A refusal counts no calls: that there was none shows in the world, which keeps its state.
+        let untouched = || fs::read(start.join(WORLD)).ok() == fs::read(copied.join(WORLD)).ok();
         let mutating = answer["calls"]["mutating"].as_u64();
+        let mutating = mutating.or_else(|| untouched().then_some(0));
         Ok(Outcome {
             time: median(times),
             mutating_calls: mutating.ok_or("the answer does not count calls")?,
@@ -214,13 +220,13 @@ fn slicewright(binary: &Path, folder: &Path, arguments: &[&str]) -> std::io::Res
 }
 
 fn apply(binary: &Path, folder: &Path, layout: &[&str]) -> std::io::Result<Output> {
-    let arguments = ["host", "apply", "--sim", "world.json", "-o", "json"];
+    let arguments = ["host", "apply", "--sim", WORLD, "-o", "json"];
     slicewright(binary, folder, &[&arguments, layout].concat())
 }
 
 /// The UUIDs of all slices.
 fn slices(binary: &Path, folder: &Path) -> Result<BTreeSet<String>, Box<dyn Error>> {
-    let listing = ["host", "list", "--sim", "world.json", "-o", "nvidia-smi"];
+    let listing = ["host", "list", "--sim", WORLD, "-o", "nvidia-smi"];
     let listing = succeed(slicewright(binary, folder, &listing)?)?;
     let slices = listing
         .lines()
