@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
         self.side_by_side(|lane, gpu| self.back_lane(lane, gpu))
     }
 
-    /// Runs something for each GPU on a thread of its own.
+    /// Runs something for each GPU: for the first on this thread, for each other on its own.
     fn side_by_side(
         &self,
         work: impl Fn(&Lane<'a>, &mut Gpu) -> Result<(), Cause> + Sync,
@@ -110,10 +110,13 @@ impl<'a> Run<'a> {
                 first.get_or_insert(cause);
             }
         };
+        let mut lanes = self.lanes.iter();
+        let own = lanes.next();
         thread::scope(|scope| {
-            for lane in &self.lanes {
+            for lane in lanes {
                 scope.spawn(|| guarded(lane));
             }
+            own.map(&guarded);
         });
         let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
         first.map_or(Ok(()), Err)

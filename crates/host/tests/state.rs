@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state folder: one owner, private, refused where it cannot be written, versions checked.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
