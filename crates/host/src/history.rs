@@ -9,7 +9,7 @@ use units::GpuUuid;
 use crate::error::{Cause, Error};
 use crate::hardware::GpuState;
 use crate::journal::{FORMAT, Header, Intent, Kind, parse_line};
-use crate::state::{HISTORY, JOURNAL, StateDir};
+use crate::state::{HISTORY, JOURNAL, StateDir, unusable};
 use crate::storage::Storage;
 
 /// How many changes are kept: some hundred kilobytes on a machine with 8 GPUs.
@@ -102,11 +102,8 @@ impl Entry {
 /// # Errors
 /// [`Error::State`] if it cannot be read, [`Error::Damaged`] if it cannot be understood.
 pub fn history(storage: &dyn Storage) -> Result<Vec<Entry>, Error> {
-    let bytes = storage.read(HISTORY).map_err(|source| Error::State {
-        operation: "read",
-        place: storage.place(HISTORY),
-        source,
-    })?;
+    let bytes = storage.read(HISTORY);
+    let bytes = bytes.map_err(|error| unusable(storage, "read", HISTORY, error))?;
     let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
     let entry = |(at, line)| {
         parse_line(line).map_err(|reason| Error::Damaged {

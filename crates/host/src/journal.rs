@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Cause, Error};
 use crate::history::GpuRecord;
-use crate::state::{JOURNAL, StateDir};
+use crate::state::{JOURNAL, StateDir, unusable};
 use crate::storage::Storage;
 
 /// Version of the lines in journal and history. Others are refused.
@@ -158,11 +158,8 @@ impl OpenChange {
 /// # Errors
 /// [`Error::State`] if it cannot be read, [`Error::Damaged`] if it cannot be understood.
 pub fn open_change(storage: &dyn Storage) -> Result<Option<OpenChange>, Error> {
-    let bytes = storage.read(JOURNAL).map_err(|source| Error::State {
-        operation: "read",
-        place: storage.place(JOURNAL),
-        source,
-    })?;
+    let bytes = storage.read(JOURNAL);
+    let bytes = bytes.map_err(|error| unusable(storage, "read", JOURNAL, error))?;
     let Some(bytes) = bytes else { return Ok(None) };
     let open = parse(&bytes).map_err(|(line, reason)| Error::Damaged {
         place: storage.place(JOURNAL),
@@ -174,20 +171,19 @@ pub fn open_change(storage: &dyn Storage) -> Result<Option<OpenChange>, Error> {
     Ok(Some(open).filter(|open| ended.iter().all(|entry| entry.id != open.header.id)))
 }
 
-/// Reads a whole journal. A last line without its end is torn: it is left out. An error is the
-/// line, from 1, and what is wrong with it.
+/// Reads a whole journal. A last line without its end is torn: it is left out. Else damage is told
+/// with its line, from 1.
 fn parse(bytes: &[u8]) -> Result<OpenChange, (usize, String)> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n');
     let text = &bytes[..whole.map_or(0, |end| end + 1)];
     let text =
         std::str::from_utf8(text).map_err(|error| (1, format!("it is not text: {error}")))?;
-    let mut lines = text.lines().enumerate();
-    let first = lines.next();
-    let first = first.ok_or_else(|| (1, "it has no whole line".to_owned()))?;
-    let header: Header = line(first.0, first.1)?;
+    let mut lines = text.lines();
+    let first = lines.next().ok_or((1, "it has no whole line".into()))?;
+    let header: Header = parse_line(first).map_err(|reason| (1, reason))?;
     let mut undoing = None;
-    for (at, text) in lines {
-        if let Record::Undoing { cause } = line(at, text)? {
+    for (text, at) in lines.zip(2..) {
+        if let Record::Undoing { cause } = parse_line(text).map_err(|reason| (at, reason))? {
             undoing.get_or_insert(cause);
         }
     }
@@ -197,10 +193,6 @@ fn parse(bytes: &[u8]) -> Result<OpenChange, (usize, String)> {
         torn: text.len() < bytes.len(),
         text: text.to_owned(),
     })
-}
-
-fn line<T: for<'a> Deserialize<'a>>(at: usize, text: &str) -> Result<T, (usize, String)> {
-    parse_line(text).map_err(|reason| (at + 1, reason))
 }
 
 /// One line of journal or history, after a look at its format version if it has one.

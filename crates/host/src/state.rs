@@ -89,11 +89,21 @@ impl StateDir {
 
     /// The error of an operation on one of its files.
     pub(crate) fn error(&self, operation: &'static str, name: &str, source: io::Error) -> Error {
-        Error::State {
-            operation,
-            place: self.storage.place(name),
-            source,
-        }
+        unusable(self.storage(), operation, name, source)
+    }
+}
+
+/// The error of an operation on one file of a state folder.
+pub(crate) fn unusable(
+    storage: &dyn Storage,
+    operation: &'static str,
+    name: &str,
+    source: io::Error,
+) -> Error {
+    Error::State {
+        operation,
+        place: storage.place(name),
+        source,
     }
 }
 

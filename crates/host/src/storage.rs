@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// A few named texts that outlive the process. Small enough that a test can stop the world before
 /// and after each write.
 pub trait Storage: Send + Sync {
-    /// What messages call it.
+    /// Where a text is, for people.
     fn place(&self, name: &str) -> String {
         name.to_owned()
     }

@@ -123,11 +123,8 @@ fn a_rollback_that_finds_its_layout_already_there_counts() {
     let by_hand = machine.copy();
     apply(&by_hand, &["7g.80gb"]);
     let world = by_hand.world.world().unwrap();
-    let as_by_hand = |there: &mut nvmlsim::World| {
-        *there = nvmlsim::World::clone(&world);
-        Ok(())
-    };
-    machine.world.update(as_by_hand).unwrap().unwrap();
+    let by_hand = nvmlsim::World::clone(&world);
+    machine.world.change(|there| *there = by_hand).unwrap();
     let rollback = |machine: &Machine| machine.run(|host| host.rollback(&Policy::default()));
     assert_eq!(rollback(&machine).unwrap().id, Some(3));
     rollback(&machine).unwrap();
@@ -362,16 +359,12 @@ fn a_reboot_in_the_middle_ends_in_the_layout_that_is_wanted() {
                 .process(&[death], |host| host.apply(&plan, &Intent::apply("x")))
                 .0
                 .ok();
-            let reboot = |world: &mut nvmlsim::World| {
-                world.reboot();
-                Ok(())
-            };
-            machine.world.update(reboot).unwrap().unwrap();
+            nvmlsim::verbs::reboot(&machine.world).unwrap();
             let outcome = machine.run(|host| host.recover(toward)).unwrap().unwrap();
             let record = &outcome.gpus[0];
             match (toward, outcome.ending) {
                 (Toward::New, Ending::Done) => {
-                    assert_eq!(machine.states(), [record.after.clone()]);
+                    assert_eq!(machine.states()[0], record.after);
                 }
                 (Toward::Old, Ending::PutBack { cause }) => {
                     assert!(cause.message.contains("by a reboot"), "{cause}");
@@ -390,13 +383,7 @@ fn a_gpu_that_is_lost_in_the_middle_leaves_the_journal_open_until_it_is_back() {
     let old = machine.states();
     let plan = plan_of(&machine, &["1g.5gb"]);
     let world = machine.world.clone();
-    let lose = once(move || {
-        let lose = |world: &mut nvmlsim::World| {
-            world.gpus[0].lost = true;
-            Ok(())
-        };
-        world.update(lose).unwrap().unwrap();
-    });
+    let lose = once(move || world.change(|world| world.gpus[0].lost = true).unwrap());
     let (outcome, _) = machine.process_while(lose, |host| host.apply(&plan, &Intent::apply("x")));
     let ending = outcome.unwrap().ending;
     assert_eq!(ending.code(), Some(Code::Stuck), "{ending:?}");
@@ -409,11 +396,7 @@ fn a_gpu_that_is_lost_in_the_middle_leaves_the_journal_open_until_it_is_back() {
         Code::DriverFailed
     );
 
-    let reboot = |world: &mut nvmlsim::World| {
-        world.reboot();
-        Ok(())
-    };
-    machine.world.update(reboot).unwrap().unwrap();
+    nvmlsim::verbs::reboot(&machine.world).unwrap();
     machine
         .run(|host| host.recover(Toward::Old))
         .unwrap()

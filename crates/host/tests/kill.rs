@@ -50,8 +50,7 @@ impl Case {
         let inventory: Inventory = machine.run(|host| host.inventory()).unwrap();
         let plan = plan::plan(&inventory, &wish(&other.states()), &Policy::default()).unwrap();
         let (old, new) = (machine.shape(), other.shape());
-        let mut kept = old.serials.clone();
-        kept.retain(|place, _| new.serials.contains_key(place));
+        let kept = old.shared(&new);
         Self {
             name: format!("{spec} seed {seed}"),
             machine,
@@ -227,7 +226,8 @@ fn cases_for_two() -> impl Iterator<Item = Case> {
 
 /// Told whether or not the test passes: the number is part of the result.
 fn tell(what: &str, count: usize) {
-    writeln!(io::stderr(), "{what}: {count} cases").unwrap();
+    let mut stderr = io::stderr();
+    writeln!(stderr, "{what}: {count} cases").unwrap();
 }
 
 #[test]

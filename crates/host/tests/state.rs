@@ -151,3 +151,12 @@ fn lines_of_another_version_are_refused_with_both_versions() {
     let error: Error = history(&memory).unwrap_err();
     assert!(error.to_string().contains("it has format 9"), "{error}");
 }
+
+#[test]
+fn damage_names_the_file_by_its_path() {
+    let scratch = Scratch::new("damage");
+    fs::write(scratch.0.join("journal.jsonl"), "x\n").unwrap();
+    let error = open_change(&Folder::at(&scratch.0)).unwrap_err();
+    let place = format!("{}/journal.jsonl, line 1:", scratch.0.display());
+    assert!(error.to_string().starts_with(&place), "{error}");
+}

@@ -340,7 +340,20 @@ impl Machine {
     /// MIG mode in force and pending of each GPU, and every instance by its place, with the number
     /// that no other has: what was destroyed and made again has another one.
     pub fn shape(&self) -> Shape {
-        let world = self.world.world().unwrap();
+        Shape::of(&self.world)
+    }
+}
+
+/// What is on a machine, as its world has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub modes: Vec<Mode>,
+    pub serials: BTreeMap<Place, u32>,
+}
+
+impl Shape {
+    pub fn of(world: &Handle) -> Self {
+        let world = world.world().unwrap();
         let modes = world.gpus.iter().map(nvmlsim::world::Gpu::mode);
         let mut serials = BTreeMap::new();
         for (index, gpu) in world.gpus.iter().enumerate() {
@@ -353,24 +366,22 @@ impl Machine {
                 }
             }
         }
-        Shape {
+        Self {
             modes: modes.collect(),
             serials,
         }
     }
-}
 
-/// What is on a machine, as its world has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
-    pub modes: Vec<Mode>,
-    pub serials: BTreeMap<Place, u32>,
-}
-
-impl Shape {
     /// Whether the two are the same but for the numbers.
     pub fn is_like(&self, other: &Self) -> bool {
         self.modes == other.modes && self.serials.keys().eq(other.serials.keys())
+    }
+
+    /// What both have, with the numbers of this one.
+    pub fn shared(&self, other: &Self) -> BTreeMap<Place, u32> {
+        let mut shared = self.serials.clone();
+        shared.retain(|place, _| other.serials.contains_key(place));
+        shared
     }
 }
 
