@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Simulated machines: `--sim`, and `slicewright sim`.
 
+use std::ffi::OsString;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use config::nearest::nearest;
@@ -125,7 +127,7 @@ pub fn run(verb: &SimVerb, output: &mut Output<'_>) -> Result<u8, Failure> {
                 latency_ms: *latency,
                 ..Options::default()
             };
-            verbs::create(&spec, file, &options)?;
+            Handle::create(file, &World::create(&spec, &options))?;
             let file = file.display();
             output.text(format_args!("{file}: {spec}. Use it with --sim {file}\n"))?;
         }
@@ -144,19 +146,27 @@ pub fn run(verb: &SimVerb, output: &mut Output<'_>) -> Result<u8, Failure> {
             file,
             uuid,
             command,
-        } if command.is_empty() => {
-            let _hold = opened(file)?.hold(uuid)?;
-            output.text(format_args!("Holding {uuid} until the input ends.\n"))?;
-            // Whatever ends the input ends the hold.
-            let _ = stdin().read_to_end(&mut Vec::new());
-        }
-        SimVerb::Hold {
-            file,
-            uuid,
-            command,
-        } => match verbs::hold(&opened(file)?, uuid, command)? {},
+        } => hold(&opened(file)?, uuid, command, output)?,
     }
     Ok(0)
+}
+
+fn hold(
+    world: &Handle,
+    uuid: &str,
+    command: &[OsString],
+    output: &mut Output<'_>,
+) -> Result<(), Failure> {
+    if let [program, arguments @ ..] = command {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        match verbs::hold(world, uuid, command)? {}
+    }
+    let _hold = world.hold(uuid)?;
+    output.text(format_args!("Holding {uuid} until the input ends.\n"))?;
+    // Whatever ends the input ends the hold.
+    let _ = stdin().read_to_end(&mut Vec::new());
+    Ok(())
 }
 
 fn show(world: &Handle, output: &mut Output<'_>) -> Result<(), Failure> {

@@ -333,14 +333,11 @@ impl<'a> Line<'a> {
 
     fn code(&mut self) -> Result<u32, FaultError> {
         let codes = || (1..=30).chain([999]).map(NvmlCode);
-        let name = |code: NvmlCode| code.to_string().split(' ').next().map(str::to_owned);
         let found = self.take("code").unwrap_or("no code=");
-        let code = codes().find(|code| {
-            name(*code).is_some_and(|name| name.eq_ignore_ascii_case(found))
-                || found.parse() == Ok(code.0)
-        });
+        let code = codes()
+            .find(|code| name(*code).eq_ignore_ascii_case(found) || found.parse() == Ok(code.0));
         code.map(|code| code.0).ok_or_else(|| {
-            let names: Vec<String> = codes().filter_map(name).collect();
+            let names: Vec<String> = codes().map(name).collect();
             self.wrong(found, &format!("code= one of {}", names.join(", ")))
         })
     }
@@ -397,12 +394,18 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The line that makes the rule, with how often it was met.
+/// The name of a code, without its number.
+fn name(code: NvmlCode) -> String {
+    let text = code.to_string();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// The line that makes the rule.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (verb, setting) = match self.effect {
-            Effect::Fail(code) => ("fail", format!(" code={}", NvmlCode(code))),
-            Effect::FailAfter(code) => ("fail-after", format!(" code={}", NvmlCode(code))),
+            Effect::Fail(code) => ("fail", format!(" code={}", name(NvmlCode(code)))),
+            Effect::FailAfter(code) => ("fail-after", format!(" code={}", name(NvmlCode(code)))),
             Effect::Hang(ms) => ("hang", format!(" ms={ms}")),
             Effect::Slow(ms) => ("slow", format!(" ms={ms}")),
             Effect::KillBefore => ("kill-before", String::new()),

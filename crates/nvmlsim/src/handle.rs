@@ -51,6 +51,14 @@ pub enum SimError {
         /// What was asked for.
         what: String,
     },
+    /// A program cannot be run.
+    #[error("cannot run {program}: {source}")]
+    Run {
+        /// Its name or path.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A hold cannot be marked.
     #[error("cannot hold {what}: {source}")]
     Hold {

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `slicewright sim` does, one function a verb.
+//! What `slicewright sim` does to a world that is there, one function a verb.
 
 use std::convert::Infallible;
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 
 use crate::fault::{Fault, FaultError};
 use crate::handle::{Handle, SimError};
 use crate::holders::Target;
-use crate::world::{Gpu, Options, Spec, World};
-
-/// `sim create`: a new world in a new file.
-///
-/// # Errors
-/// If there is a file already, or it cannot be written.
-pub fn create(spec: &Spec, path: &Path, options: &Options) -> Result<Handle, SimError> {
-    Handle::create(path, &World::create(spec, options))
-}
+use crate::world::{Gpu, World};
 
 /// `sim fault`: does what the lines say, all or none.
 ///
@@ -42,24 +32,21 @@ pub fn reboot(handle: &Handle) -> Result<(), SimError> {
     handle.change(World::reboot)
 }
 
-/// `sim hold`: holds the GPU or MIG device with that UUID and becomes the command; without one,
-/// waits to be ended.
+/// `sim hold`: holds the GPU or MIG device with that UUID and becomes the command. The command
+/// itself does not see the hold, as no process sees its own record locks; all others do.
 ///
 /// # Errors
 /// If there is no such device, or the command cannot be started.
-pub fn hold(handle: &Handle, uuid: &str, command: &[OsString]) -> Result<Infallible, SimError> {
+pub fn hold(handle: &Handle, uuid: &str, mut command: Command) -> Result<Infallible, SimError> {
     let hold = handle.hold(uuid)?;
-    let Some((program, arguments)) = command.split_first() else {
-        loop {
-            std::thread::park();
-        }
-    };
-    let failed = |source| SimError::Hold {
+    hold.keep_over_exec().map_err(|source| SimError::Hold {
         what: uuid.to_owned(),
         source,
-    };
-    hold.keep_over_exec().map_err(failed)?;
-    Err(failed(Command::new(program).args(arguments).exec()))
+    })?;
+    Err(SimError::Run {
+        program: command.get_program().to_string_lossy().into_owned(),
+        source: command.exec(),
+    })
 }
 
 /// `sim show`: the machine as text, one line a fact.

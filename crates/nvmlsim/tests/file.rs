@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::thread;
 
-use nvmlsim::{Handle, Options, SimError, World, verbs};
+use nvmlsim::{Handle, Options, SimError, Target, World, verbs};
 use units::Code;
 
 /// A folder of this test, gone afterwards.
@@ -133,11 +133,11 @@ fn holds_end_with_their_guard() {
     let uuid = handle.world().unwrap().gpus[1].uuid.to_string();
     let first = handle.hold(&uuid).unwrap();
     let second = Handle::open(&folder.path()).unwrap().hold(&uuid).unwrap();
-    let held = || verbs::show(&handle).unwrap().matches("held by").count();
-    assert_eq!(held(), 1);
+    let held = |gpu| handle.holders(Target::gpu(gpu));
+    assert_eq!((held(0), held(1)), (vec![], vec![std::process::id()]));
     drop(first);
-    assert_eq!(held(), 1);
+    assert_eq!(held(1), [std::process::id()]);
     drop(second);
-    assert_eq!(held(), 0);
+    assert!(held(1).is_empty());
     assert!(handle.hold("GPU-none").is_err());
 }
