@@ -127,6 +127,45 @@ pub fn check_links(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Files of the repository that a page or a comment names and that are not there.
+pub fn check_mentions(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in &tree.files {
+        let is_page = file.path.ends_with(".md");
+        for (number, line) in (1..).zip(file.text.lines()) {
+            if !is_page && !line.trim_start().starts_with("//") {
+                continue;
+            }
+            let words = line.split(|c: char| !(c.is_ascii_alphanumeric() || "._-/".contains(c)));
+            let words = words.map(|word| word.trim_end_matches('.'));
+            for word in words.filter(|word| is_file_name(word) && !tree.has(word)) {
+                findings.push(Finding::new(
+                    &file.path,
+                    number,
+                    format!("there is no {word}"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a word can only be the path of a file of the repository.
+fn is_file_name(word: &str) -> bool {
+    const FOLDERS: [&str; 7] = [
+        "crates/",
+        "data/",
+        "docs/",
+        "examples/",
+        "interop/",
+        "vectors/",
+        "xtask/",
+    ];
+    const ENDS: [&str; 5] = [".json", ".md", ".rs", ".txt", ".yaml"];
+    FOLDERS.iter().any(|folder| word.starts_with(folder))
+        && ENDS.iter().any(|end| word.ends_with(end))
+}
+
 /// The `target` of each `[text](target)`.
 fn targets(line: &str) -> Vec<&str> {
     let after = line.split("](").skip(1);
@@ -195,14 +234,35 @@ mod tests {
     }
 
     #[test]
+    fn mentions_of_missing_files_are_found() {
+        let page = "See `docs/b.md` and docs/missing.md.";
+        let code = "// docs/other.md\nconst A: &str = \"docs/sample.md\";\n";
+        let tree = Tree::of(&[("a.md", page), ("a.rs", code), ("docs/b.md", "")]);
+        let found: Vec<String> = check_mentions(&tree)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "a.md:1: there is no docs/missing.md",
+                "a.rs:1: there is no docs/other.md"
+            ]
+        );
+    }
+
+    #[test]
     fn links_that_lead_nowhere_are_found() {
         let page = "[a](b.md#x) [c](../README.md) [d](https://example.org/x) [e](#f) [g](missing.md)\n```\n[h](i)\n```\n";
         let tree = Tree::of(&[
-            ("docs/a.md", page),
-            ("docs/b.md", ""),
-            ("README.md", "[docs](docs/)"),
+            ("guide/a.md", page),
+            ("guide/b.md", ""),
+            ("README.md", "[guide](guide/)"),
         ]);
         let found: Vec<String> = check_links(&tree).iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["docs/a.md:1: the link to missing.md leads nowhere"]);
+        assert_eq!(
+            found,
+            ["guide/a.md:1: the link to missing.md leads nowhere"]
+        );
     }
 }

@@ -77,6 +77,7 @@ const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
     documents::check_codes,
     documents::check_gate,
     documents::check_links,
+    documents::check_mentions,
     manners::check_headers,
     manners::check_text,
     manners::check_code,

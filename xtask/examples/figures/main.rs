@@ -4,6 +4,8 @@
 //!
 //! Decisions are measured in this process, everything else as a person meets it: the release
 //! binary on world files.
+//!
+//! To cargo this is an example and no bench: for benches it builds all binaries of the package.
 
 #![forbid(unsafe_code)]
 
