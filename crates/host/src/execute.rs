@@ -150,7 +150,8 @@ impl<'a> Run<'a> {
             let message = format!("GPU {index} changed meanwhile: {unmet:?} does not hold");
             return Err(Cause::new(Code::ForeignChange, message));
         }
-        self.hands.act(gpu, &step.action)?;
+        let done = self.hands.act(gpu, &step.action);
+        done.map_err(|cause| self.who_uses(gpu, cause))?;
         let state = self.hands.look(gpu)?;
         if !state.is_same(&lane.states[at + 1]) || !step.check.holds(gpu) {
             return Err(not_done(
@@ -164,6 +165,21 @@ impl<'a> Run<'a> {
             gpu: lane.plan.index,
             step: at,
         })
+    }
+
+    /// The cause with those who use the GPU, if the driver refused because of them.
+    fn who_uses(&self, gpu: &Gpu, cause: Cause) -> Cause {
+        let now = match cause.code {
+            Code::InUse => self.hands.gpu(&gpu.uuid).ok(),
+            _ => None,
+        };
+        match now.map(|now| holders::named(&now)).as_deref() {
+            None | Some("") => cause,
+            Some(who) => {
+                let message = format!("{cause}; GPU {} is used by {who}", gpu.index);
+                Cause::new(cause.code, message)
+            }
+        }
     }
 
     fn back_lane(&self, lane: &Lane<'_>, gpu: &mut Gpu) -> Result<(), Cause> {

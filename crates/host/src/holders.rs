@@ -83,6 +83,12 @@ pub(crate) fn idle(plan: &GpuPlan, gpu: &Gpu) -> Result<(), Cause> {
     Err(Cause::new(Code::InUse, message))
 }
 
+/// Everybody who uses the GPU or one of its instances, as text; empty if nobody does.
+pub(crate) fn named(gpu: &Gpu) -> String {
+    let holders: BTreeSet<&Holder> = all(gpu).collect();
+    text(&holders.into_iter().collect::<Vec<_>>())
+}
+
 fn text(holders: &[&Holder]) -> String {
     let texts: Vec<String> = holders
         .iter()

@@ -137,7 +137,10 @@ impl OpenChange {
                 .is_some_and(|wanted| match wanted {
                     GpuWish::Off => !on,
                     GpuWish::On => on,
-                    GpuWish::Slices(slices) => on && gpu.after.slices() == *slices,
+                    GpuWish::Slices(slices) => {
+                        let wanted = slices.iter().filter(|(_, count)| **count > 0);
+                        on && gpu.after.slices().iter().eq(wanted)
+                    }
                     GpuWish::Exact(layout) => on && gpu.after == *layout,
                 })
         })

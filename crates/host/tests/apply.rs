@@ -283,6 +283,8 @@ fn a_holder_that_came_since_the_plan_refuses_it_and_one_that_comes_later_stops_i
         panic!("{outcome:?}");
     };
     assert_eq!(cause.code, Code::InUse);
+    let who = format!("GPU 0 is used by process {}", std::process::id());
+    assert!(cause.message.contains(&who), "{cause}");
     assert_eq!(machine.shape(), before);
 }
 
