@@ -13,23 +13,31 @@ mod decisions;
 mod figure;
 mod machine;
 
+use std::error::Error;
 use std::process::ExitCode;
+
+use figure::Figure;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let json = arguments.windows(2).any(|pair| pair == ["-o", "json"]);
-    let mut figures = match machine::measure() {
+    let figures = match measure() {
         Ok(figures) => figures,
         Err(error) => {
-            eprintln!("cannot measure whole changes: {error}");
+            eprintln!("cannot measure: {error}");
             return ExitCode::FAILURE;
         }
     };
-    figures.extend(decisions::measure());
     if json {
         println!("{:#}", figure::json(&figures));
     } else {
         println!("{}", figure::table(&figures));
     }
     ExitCode::SUCCESS
+}
+
+fn measure() -> Result<Vec<Figure>, Box<dyn Error>> {
+    let mut figures = machine::measure()?;
+    figures.extend(decisions::measure()?);
+    Ok(figures)
 }
