@@ -162,9 +162,10 @@ fn end(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// The text without what differs from run to run.
+/// The text without what differs from run to run. Progress is told only where a machine is slow.
 fn normal(text: &str) -> String {
-    text.lines().map(|line| normal_line(line) + "\n").collect()
+    let lines = text.lines().filter(|line| !line.contains(" steps begun, "));
+    lines.map(|line| normal_line(line) + "\n").collect()
 }
 
 fn normal_line(line: &str) -> String {
