@@ -46,6 +46,10 @@ codes! {
     ConfigNotFound = "config-not-found", 2;
     /// Warning: part of a file has no effect.
     ContentIgnored = "content-ignored", 0;
+    /// Warning: device nodes that containers need are not known.
+    DeviceNodeUnknown = "device-node-unknown", 0;
+    /// Warning: a fault makes devices unusable.
+    DeviceUnhealthy = "device-unhealthy", 0;
     /// The hardware is not as the configuration says (`host assert`).
     Difference = "difference", 1;
     /// The driver answered with an error.
@@ -54,10 +58,16 @@ codes! {
     DriverMissing = "driver-missing", 2;
     /// Warning: facts of this board are estimates.
     EstimatedBoard = "estimated-board", 0;
+    /// Warning: a fact about the node has a form that nobody knows.
+    FactUnreadable = "fact-unreadable", 0;
     /// Something else changes the same GPUs at the same time.
     ForeignChange = "foreign-change", 5;
+    /// Warning: MIG is on and the GPU has no slice.
+    GpuEmpty = "gpu-empty", 0;
     /// A hook ended with an error.
     HookFailed = "hook-failed", 2;
+    /// Warning: an IMEX channel is asked for and has no device node.
+    ImexChannelMissing = "imex-channel-missing", 0;
     /// Something uses an instance or GPU that the change would take away.
     InUse = "in-use", 3;
     /// Warning: the configuration names a GPU index that this machine does not have.
@@ -66,16 +76,22 @@ codes! {
     JournalDamaged = "journal-damaged", 5;
     /// A change was begun and not ended.
     JournalOpen = "journal-open", 3;
+    /// Warning: a label value had to be shortened.
+    LabelShortened = "label-shortened", 0;
     /// No placement of the wanted instances exists on this board.
     LayoutDoesNotFit = "layout-does-not-fit", 3;
     /// Another Slicewright is at work on this machine.
     Locked = "locked", 3;
+    /// Warning: MIG is on and the strategy is none.
+    MigIgnored = "mig-ignored", 0;
     /// The GPU has no MIG.
     MigUnsupported = "mig-unsupported", 3;
     /// The configuration matches no GPU of this machine.
     NoGpuMatches = "no-gpu-matches", 3;
     /// The operation needs rights that this process lacks.
     NoPermission = "no-permission", 2;
+    /// There are fewer devices than asked for.
+    NotEnoughDevices = "not-enough-devices", 3;
     /// Warning: accepted here, refused by the original programs.
     NotPortable = "not-portable", 0;
     /// Not there yet in this version.
@@ -100,12 +116,22 @@ codes! {
     RolledBack = "rolled-back", 4;
     /// A self-test check failed.
     SelftestFailed = "selftest-failed", 1;
+    /// Warning: the GPUs of this node are of several models.
+    SeveralModels = "several-models", 0;
     /// The simulated world's file or description cannot be read.
     SimInvalid = "sim-invalid", 2;
     /// The state folder cannot be read or written.
     StateUnwritable = "state-unwritable", 2;
+    /// Warning: a device waits until pods that have it under another name end.
+    StillAllocated = "still-allocated", 0;
+    /// Warning: under the strategy single a name would mean two things.
+    StrategyAmbiguous = "strategy-ambiguous", 0;
     /// The change failed, and so did putting it back.
     Stuck = "stuck", 5;
+    /// A container asks for several replicas where one is the most.
+    TooManyReplicas = "too-many-replicas", 3;
+    /// The resource has no such device now.
+    UnknownDevice = "unknown-device", 3;
     /// Warning: a key that the original ignores silently.
     UnknownKey = "unknown-key", 0;
     /// Warning: a fault in a configuration that is not selected.

@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("config", &["geometry", "units"], &[]),
     ("plan", &["config", "geometry", "units"], &[]),
     ("lint", &["geometry", "plan", "units"], &[]),
+    ("publish", &["config", "geometry", "plan", "units"], &[]),
     ("gpu", &["geometry", "units"], &[]),
     ("nvmlsim", &["geometry", "gpu", "units"], &[]),
     (
