@@ -114,6 +114,7 @@ pub fn run(verb: &SimVerb, output: &mut Output<'_>) -> Result<u8, Failure> {
             file,
             latency,
             seed,
+            driver_version,
         } => {
             let spec = spec(text)?;
             for board in spec.estimated() {
@@ -122,10 +123,11 @@ pub fn run(verb: &SimVerb, output: &mut Output<'_>) -> Result<u8, Failure> {
                     format!("facts about {board} are estimates"),
                 );
             }
+            let newest = Options::default().driver_version;
             let options = Options {
                 seed: *seed,
                 latency_ms: *latency,
-                ..Options::default()
+                driver_version: driver_version.clone().unwrap_or(newest),
             };
             Handle::create(file, &World::create(&spec, &options))?;
             let file = file.display();

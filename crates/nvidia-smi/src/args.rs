@@ -136,7 +136,7 @@ impl Args {
     /// Understands the words behind the program's name.
     ///
     /// # Errors
-    /// [`Failure::Usage`].
+    /// [`Failure::Usage`]; [`Failure::Help`] if that is what is wanted.
     pub fn parse(words: Vec<String>) -> Result<Self, Failure> {
         let mut words = Words {
             words: words.into_iter(),
@@ -196,6 +196,7 @@ impl Args {
 
 fn parse_action(option: &str, words: &mut Words) -> Result<Action, Failure> {
     Ok(match option {
+        "-h" | "--help" => return Err(Failure::Help),
         "-L" | "--list-gpus" => Action::List,
         "-r" | "--gpu-reset" => Action::Reset,
         "-mig" | "--multi-instance-gpu" => match words.value(option)?.as_str() {

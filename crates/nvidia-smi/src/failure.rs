@@ -5,9 +5,30 @@ use std::fmt;
 
 use gpu::NvmlCode;
 
+/// What `-h` prints.
+const HELP: &str = "\
+nvidia-smi on a simulated machine. Each may have -i with indices, UUIDs or PCI addresses.
+
+  nvidia-smi                          GPUs, MIG devices and processes
+  nvidia-smi -L                       GPUs and MIG devices, a line each
+  nvidia-smi --query-gpu=FIELD[,...] --format=csv[,noheader][,nounits]
+  nvidia-smi -mig 0|1                 MIG mode off or on
+  nvidia-smi --gpu-reset              reset
+  nvidia-smi mig -lgip | -lgipp       GPU instance profiles, and where they can sit
+  nvidia-smi mig -lgi | -lci          instances
+  nvidia-smi mig -cgi PROFILE[:START][,...] [-C]
+  nvidia-smi mig -cci [PROFILE,...] [-gi ID,...]
+  nvidia-smi mig -dci [-gi ID,...] [-ci ID,...]
+  nvidia-smi mig -dgi [-gi ID,...]
+
+NVMLSIM_WORLD names the machine's file, NVMLSIM_LIBRARY the NVML library if it is not where the
+dynamic linker looks.";
+
 /// What went wrong.
 #[derive(Debug)]
 pub enum Failure {
+    /// Nothing: help was wanted.
+    Help,
     /// The command line is wrong.
     Usage(String),
     /// NVML cannot be reached or answered with an error to a question.
@@ -35,6 +56,7 @@ impl Failure {
     pub fn status(&self) -> u8 {
         let of = |code: NvmlCode| u8::try_from(code.0).unwrap_or(u8::MAX);
         match self {
+            Self::Help => 0,
             Self::Usage(_) => 2,
             Self::Driver(gpu::Error::NoDriver { .. }) => 9,
             Self::Driver(error) => error.nvml().map_or(1, of),
@@ -48,6 +70,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Help => f.write_str(HELP),
             Self::Usage(text) => f.write_str(text),
             Self::Driver(gpu::Error::NoDriver { reason }) => write!(
                 f,

@@ -25,4 +25,4 @@ pub use fault::{Effect, Fault, FaultError, Rule};
 pub use handle::{Handle, SimError};
 pub use holders::{HoldGuard, Target};
 pub use simulated::Simulated;
-pub use world::{Options, Spec, SpecError, World};
+pub use world::{Options, Spec, SpecError, World, driver_version};

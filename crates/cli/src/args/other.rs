@@ -47,6 +47,9 @@ Examples:
         /// Number from which UUIDs are made.
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
+        /// Driver version: 535.183.01 cannot tell profiles while MIG is off.
+        #[arg(long, value_name = "VERSION", value_parser = nvmlsim::driver_version)]
+        driver_version: Option<String>,
     },
     /// Show a world: its GPUs, instances, holders and faults.
     Show {

@@ -4,7 +4,7 @@
 use geometry::Board;
 use units::{GpuUuid, MigUuid};
 
-use super::{Compute, FORMAT, Gpu, Instance, Spec, World};
+use super::{Compute, FORMAT, Gpu, Instance, Spec, SpecError, World};
 
 /// What a new world is like beside its GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,10 +13,8 @@ pub struct Options {
     pub seed: u64,
     /// How long a call takes that changes something, in milliseconds.
     pub latency_ms: u64,
-    /// Driver version; up to R535 profiles cannot be asked while MIG is off.
+    /// Driver version, `580.95.05`; up to R535 profiles cannot be asked while MIG is off.
     pub driver_version: String,
-    /// CUDA version that the driver supports.
-    pub cuda_version: (u16, u16),
 }
 
 impl Default for Options {
@@ -25,7 +23,6 @@ impl Default for Options {
             seed: 0,
             latency_ms: 0,
             driver_version: "580.95.05".into(),
-            cuda_version: (13, 0),
         }
     }
 }
@@ -44,7 +41,7 @@ impl World {
             generation: 0,
             boot: 1,
             driver_version: options.driver_version.clone(),
-            cuda_version: options.cuda_version,
+            cuda_version: cuda_version(&options.driver_version),
             latency_ms: options.latency_ms,
             gpus: gpus.collect(),
             rules: Vec::new(),
@@ -52,6 +49,44 @@ impl World {
             next_serial: 0,
         }
     }
+}
+
+/// The CUDA version that a driver of that branch supports (NVIDIA's release notes of CUDA); of an
+/// unknown branch, that of the newest known one before it.
+fn cuda_version(driver: &str) -> (u16, u16) {
+    const BRANCHES: [(u32, (u16, u16)); 9] = [
+        (450, (11, 0)),
+        (470, (11, 4)),
+        (525, (12, 0)),
+        (535, (12, 2)),
+        (550, (12, 4)),
+        (560, (12, 6)),
+        (570, (12, 8)),
+        (580, (13, 0)),
+        (590, (13, 1)),
+    ];
+    let branch = driver
+        .split('.')
+        .next()
+        .and_then(|branch| branch.parse().ok());
+    let branch: u32 = branch.unwrap_or(u32::MAX);
+    let before = BRANCHES.iter().rev().find(|(known, _)| *known <= branch);
+    before.unwrap_or(&BRANCHES[0]).1
+}
+
+/// The text, if it is a driver version: numbers with dots between.
+///
+/// # Errors
+/// [`SpecError::DriverVersion`].
+pub fn driver_version(text: &str) -> Result<String, SpecError> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = text.split('.').collect();
+    if (2..=3).contains(&parts.len()) && parts.into_iter().all(is_number) {
+        return Ok(text.to_owned());
+    }
+    Err(SpecError::DriverVersion {
+        text: text.to_owned(),
+    })
 }
 
 fn new_gpu(index: usize, count: usize, board: &Board, mirrored: bool, seed: u64) -> Gpu {

@@ -13,7 +13,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use create::Options;
+pub use create::{Options, driver_version};
 pub use spec::{Spec, SpecError};
 
 use std::collections::BTreeMap;

@@ -46,6 +46,12 @@ pub enum SpecError {
         /// What is not known of it.
         reason: String,
     },
+    /// Not a driver version.
+    #[error("{text:?} is not a driver version: it should look like 580.95.05")]
+    DriverVersion {
+        /// The text found.
+        text: String,
+    },
     /// More than fit.
     #[error("{count} GPUs are too many: a machine can have {MOST_GPUS}")]
     TooMany {

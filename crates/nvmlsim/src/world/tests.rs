@@ -241,3 +241,27 @@ fn specs() {
     let error = "1xRTX-PRO-5000".parse::<Spec>().unwrap_err();
     assert_eq!(error.code(), units::Code::BoardUnknown);
 }
+
+#[test]
+fn a_driver_brings_its_cuda_version() {
+    for (driver, cuda) in [
+        ("535.183.01", (12, 2)),
+        ("575.57.08", (12, 8)),
+        ("580.95.05", (13, 0)),
+    ] {
+        let driver_version = super::driver_version(driver).unwrap();
+        let options = Options {
+            driver_version,
+            ..Options::default()
+        };
+        let world = World::create(&"1xT4".parse().unwrap(), &options);
+        assert_eq!(world.cuda_version, cuda, "{driver}");
+    }
+    for text in ["", "580", "580.x", "580..1", "1.2.3.4"] {
+        let error = super::driver_version(text).unwrap_err();
+        assert!(
+            error.to_string().contains("is not a driver version"),
+            "{error}"
+        );
+    }
+}
