@@ -62,11 +62,11 @@ impl Machine {
     ///
     /// # Errors
     /// If there is no driver, or no such simulated world.
-    pub fn open(args: &HostArgs, env: &Env) -> Result<Self, Failure> {
+    pub fn open(args: &HostArgs, env: &Env, output: &mut Output<'_>) -> Result<Self, Failure> {
         let Some(text) = &args.sim else {
             return Self::real(args.state_dir.clone(), env);
         };
-        crate::sim::open(text, args.state_dir.clone())
+        crate::sim::open(text, args.state_dir.clone(), output)
     }
 
     fn real(state_dir: Option<PathBuf>, env: &Env) -> Result<Self, Failure> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Simulated machines: `--sim`, and `slicewright sim`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,11 @@ use crate::output::Output;
 ///
 /// # Errors
 /// If there is no such file, or the text describes no machine.
-pub fn open(text: &str, state_dir: Option<PathBuf>) -> Result<Machine, Failure> {
+pub fn open(
+    text: &str,
+    state_dir: Option<PathBuf>,
+    output: &mut Output<'_>,
+) -> Result<Machine, Failure> {
     let path = Path::new(text);
     let is_file = path.exists() || text.contains('/') || text.ends_with(".json");
     let (handle, state_dir) = if is_file {
@@ -33,7 +38,9 @@ pub fn open(text: &str, state_dir: Option<PathBuf>) -> Result<Machine, Failure> 
         let world = World::create(&spec(text)?, &Options::default());
         (Handle::in_memory(world), state_dir)
     };
-    let boot = handle.world()?.boot;
+    let world = handle.world()?;
+    warn_of_estimates(&world, output);
+    let boot = world.boot;
     let functions = Arc::new(Simulated::new(handle.clone()));
     let driver = OpenDriver::of_functions(functions, Box::new(Simulated::new(handle)))?;
     let way_back = match is_file {
@@ -45,6 +52,19 @@ pub fn open(text: &str, state_dir: Option<PathBuf>) -> Result<Machine, Failure> 
     };
     let boot_id = format!("simulated boot {boot}");
     Ok(Machine::new(driver, state_dir, boot_id, way_back))
+}
+
+/// Whatever the simulated driver says of such a board, nobody has measured it.
+fn warn_of_estimates(world: &World, output: &mut Output<'_>) {
+    let boards = world.gpus.iter().filter_map(|gpu| gpu.board().ok());
+    let estimated = boards.filter(|board| board.is_estimated());
+    let keys: BTreeSet<&str> = estimated.map(|board| board.key.as_str()).collect();
+    for key in keys {
+        output.warn(
+            Code::EstimatedBoard,
+            format!("facts about {key} are estimates"),
+        );
+    }
 }
 
 fn opened(path: &Path) -> Result<Handle, Failure> {
@@ -117,19 +137,15 @@ pub fn run(verb: &SimVerb, output: &mut Output<'_>) -> Result<u8, Failure> {
             driver_version,
         } => {
             let spec = spec(text)?;
-            for board in spec.estimated() {
-                output.warn(
-                    Code::EstimatedBoard,
-                    format!("facts about {board} are estimates"),
-                );
-            }
             let newest = Options::default().driver_version;
             let options = Options {
                 seed: *seed,
                 latency_ms: *latency,
                 driver_version: driver_version.clone().unwrap_or(newest),
             };
-            Handle::create(file, &World::create(&spec, &options))?;
+            let world = World::create(&spec, &options);
+            warn_of_estimates(&world, output);
+            Handle::create(file, &world)?;
             let file = file.display();
             output.text(format_args!("{file}: {spec}. Use it with --sim {file}\n"))?;
         }

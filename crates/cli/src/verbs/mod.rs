@@ -60,7 +60,7 @@ fn host(args: &HostArgs, env: &Env, output: &mut Output<'_>) -> Result<u8, Failu
     {
         return assert::valid_config(assert_args, env, output);
     }
-    let machine = Machine::open(args, env)?;
+    let machine = Machine::open(args, env, output)?;
     match &args.verb {
         HostVerb::List => list::print(&machine.inventory()?, output).map(|()| 0),
         HostVerb::Profiles => profiles::print(&machine.inventory()?, output).map(|()| 0),

@@ -77,18 +77,6 @@ fn keys() -> String {
     keys.join(", ")
 }
 
-impl Spec {
-    /// Boards in it of which facts are estimates, by key.
-    pub fn estimated(&self) -> Vec<&'static str> {
-        let boards = self.gpus.iter().map(|(board, _)| *board);
-        let estimated = boards.filter(|board| board.is_estimated());
-        let mut keys: Vec<&'static str> = estimated.map(|board| board.key.as_str()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys
-    }
-}
-
 impl FromStr for Spec {
     type Err = SpecError;
 
