@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Resources and their devices, as the kubelet is to see them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use config::deviceplugin::{MigStrategy, Sharing};
 use plan::Warning;
+use units::Code;
 
 use crate::found::{Found, find};
 use crate::hardware::Hardware;
@@ -81,6 +82,7 @@ pub fn resources(node: &Node) -> (Vec<Resource>, Vec<Warning>) {
     if by_name.is_empty() {
         by_name.extend(nothing_of(node));
     }
+    findings.extend(several_models(node, &by_name));
     let one_replica_a_container = match &node.config.sharing {
         Sharing::TimeSlicing(replication) => replication.fail_requests_greater_than_one,
         Sharing::Exclusive | Sharing::Mps(_) => false,
@@ -94,6 +96,31 @@ pub fn resources(node: &Node) -> (Vec<Resource>, Vec<Warning>) {
         }
     };
     (by_name.into_iter().map(resource).collect(), findings)
+}
+
+/// Names under which a pod may get hardware of one model or another.
+fn several_models(node: &Node, by_name: &BTreeMap<String, Vec<Device>>) -> Vec<Warning> {
+    let mut findings = Vec::new();
+    for (name, devices) in by_name {
+        let gpus: BTreeSet<u32> = devices.iter().map(|it| it.hardware.gpu_index).collect();
+        let models: BTreeSet<&str> = node
+            .gpus()
+            .into_iter()
+            .filter(|gpu| gpus.contains(&gpu.index))
+            .map(|gpu| gpu.name.as_str())
+            .collect();
+        if models.len() > 1 {
+            let models: Vec<&str> = models.into_iter().collect();
+            findings.push(Warning {
+                code: Code::SeveralModels,
+                message: format!(
+                    "{name} has devices of several models: {}",
+                    models.join(", ")
+                ),
+            });
+        }
+    }
+    findings
 }
 
 fn devices(found: &Found, share: Option<&Share>) -> Vec<Device> {
