@@ -13,29 +13,29 @@ pub const SUCCESS: NvmlCode = NvmlCode(0);
 /// `nvmlInit` was not called.
 pub const UNINITIALIZED: NvmlCode = NvmlCode(1);
 /// An argument is null, out of range or a stale handle.
-pub const INVALID_ARGUMENT: NvmlCode = NvmlCode(2);
+pub const INVALID_ARGUMENT: NvmlCode = NvmlCode::INVALID_ARGUMENT;
 /// This device cannot do that.
-pub const NOT_SUPPORTED: NvmlCode = NvmlCode(3);
+pub const NOT_SUPPORTED: NvmlCode = NvmlCode::NOT_SUPPORTED;
 /// There is no such object.
-pub const NOT_FOUND: NvmlCode = NvmlCode(6);
+pub const NOT_FOUND: NvmlCode = NvmlCode::NOT_FOUND;
 /// The caller's array is too small.
-pub const INSUFFICIENT_SIZE: NvmlCode = NvmlCode(7);
+pub const INSUFFICIENT_SIZE: NvmlCode = NvmlCode::INSUFFICIENT_SIZE;
 /// There is no readable world.
-pub const DRIVER_NOT_LOADED: NvmlCode = NvmlCode(9);
+pub const DRIVER_NOT_LOADED: NvmlCode = NvmlCode::DRIVER_NOT_LOADED;
 /// Nothing happened in time.
-pub const TIMEOUT: NvmlCode = NvmlCode(10);
+pub const TIMEOUT: NvmlCode = NvmlCode::TIMEOUT;
 /// The GPU fell off the bus.
-pub const GPU_IS_LOST: NvmlCode = NvmlCode(15);
+pub const GPU_IS_LOST: NvmlCode = NvmlCode::GPU_IS_LOST;
 /// The mode waits for a reset.
-pub const RESET_REQUIRED: NvmlCode = NvmlCode(16);
+pub const RESET_REQUIRED: NvmlCode = NvmlCode::RESET_REQUIRED;
 /// Something uses it.
-pub const IN_USE: NvmlCode = NvmlCode(19);
+pub const IN_USE: NvmlCode = NvmlCode::IN_USE;
 /// No room for the instance.
-pub const INSUFFICIENT_RESOURCES: NvmlCode = NvmlCode(23);
+pub const INSUFFICIENT_RESOURCES: NvmlCode = NvmlCode::INSUFFICIENT_RESOURCES;
 /// A struct's version is not one that is served.
-pub const ARGUMENT_VERSION_MISMATCH: NvmlCode = NvmlCode(25);
+pub const ARGUMENT_VERSION_MISMATCH: NvmlCode = NvmlCode::ARGUMENT_VERSION_MISMATCH;
 /// Anything else.
-pub const UNKNOWN: NvmlCode = NvmlCode(999);
+pub const UNKNOWN: NvmlCode = NvmlCode::UNKNOWN;
 
 /// What NVML says of a code, by number from 0.
 const TEXTS: [&CStr; 31] = [
