@@ -94,14 +94,14 @@ fn act(
     let calls = machine.calls();
     let host = machine.host(state);
     let mut inventory = machine.inventory()?;
-    if let Some(open) = host::open_change(state.storage())? {
-        let wish = (change.wish)(&inventory).ok();
-        let wanted = wish.is_some_and(|wish| open.leads_to(&wish));
-        recover::resolve(&host, &open, wanted, output)?;
+    let mut wish = (change.wish)(&inventory);
+    // A wish that means nothing here leaves an open change as it is, too.
+    if let (Ok(wanted), Some(open)) = (&wish, host::open_change(state.storage())?) {
+        recover::resolve(&host, &open, open.leads_to(wanted), output)?;
         inventory = machine.inventory()?;
+        wish = (change.wish)(&inventory);
     }
-    let planned = (change.wish)(&inventory)
-        .and_then(|wish| Ok(plan::plan(&inventory, &wish, &change.policy)?));
+    let planned = wish.and_then(|wish| Ok(plan::plan(&inventory, &wish, &change.policy)?));
     let plan = match planned {
         Ok(plan) => plan,
         Err(failure) => return planning::refused(failure, output),
@@ -111,9 +111,10 @@ fn act(
     }
     before(&plan, hooks, output)?;
     let outcome = machine.apply(state, &plan, &change.intent, output)?;
+    // How it ended is told even if the driver cannot be read any more.
     let after = match outcome.ending {
-        Ending::Nothing => inventory,
-        _ => machine.inventory()?,
+        Ending::Nothing => None,
+        _ => machine.inventory().ok(),
     };
     let done = Done {
         plan,
@@ -147,7 +148,7 @@ fn before(plan: &Plan, hooks: &Hooks, output: &mut Output<'_>) -> Result<(), Fai
 struct Done<'a> {
     plan: Plan,
     outcome: Outcome,
-    after: Inventory,
+    after: Option<Inventory>,
     calls: Calls,
     begun: Instant,
     way_back: Option<&'a str>,
@@ -196,23 +197,21 @@ impl Done<'_> {
             counted(mutating, "driver call"),
             self.calls.reading
         );
-        match self.outcome.ending {
-            Ending::Nothing => output.text(format_args!(
-                "\nNothing to do: all is as wanted ({seconds:.3}s).\n"
-            )),
-            Ending::Done => {
-                output.text(format_args!("\nAfter\n{}", states(&self.plan, &self.after)))?;
-                output.text(format_args!(
-                    "\nDone and read back in {seconds:.3}s: {calls}.\n"
-                ))?;
-                self.way_back
-                    .map_or(Ok(()), |line| output.text(format_args!("{line}\n")))
-            }
-            Ending::PutBack { .. } | Ending::Stuck { .. } => {
-                output.text(format_args!("\nAfter\n{}", states(&self.plan, &self.after)))?;
-                output.text(format_args!("\nFailed after {seconds:.3}s: {calls}.\n"))
-            }
+        if self.outcome.ending == Ending::Nothing {
+            let line = format!("\nNothing to do: all is as wanted ({seconds:.3}s).\n");
+            return output.text(line);
         }
+        if let Some(after) = &self.after {
+            output.text(format_args!("\nAfter\n{}", states(&self.plan, after)))?;
+        }
+        if self.outcome.ending != Ending::Done {
+            return output.text(format_args!("\nFailed after {seconds:.3}s: {calls}.\n"));
+        }
+        output.text(format_args!(
+            "\nDone and read back in {seconds:.3}s: {calls}.\n"
+        ))?;
+        self.way_back
+            .map_or(Ok(()), |line| output.text(format_args!("{line}\n")))
     }
 }
 
