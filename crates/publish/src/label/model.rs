@@ -82,19 +82,20 @@ fn several(labels: &mut Labels, models: &BTreeMap<&str, Vec<&Gpu>>, main: &Gpu) 
             main.name
         ),
     });
+    let prefix = MODEL_PREFIX
+        .split_once('/')
+        .map_or("", |(_, prefix)| prefix);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (name, gpus) in models {
         let model = label_value(name, "");
-        let prefix = MODEL_PREFIX
-            .split_once('/')
-            .map_or("", |(_, prefix)| prefix);
         let room = LONGEST_VALUE.saturating_sub(prefix.len()).min(model.len());
         let model = model[..room].trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
         if !model.is_empty() {
-            labels
-                .map
-                .insert(format!("{MODEL_PREFIX}{model}"), gpus.len().to_string());
+            *counts.entry(format!("{MODEL_PREFIX}{model}")).or_default() += gpus.len();
         }
     }
+    let labelled = |(key, count): (String, usize)| (key, count.to_string());
+    labels.map.extend(counts.into_iter().map(labelled));
 }
 
 /// Family and compute capability.
