@@ -41,6 +41,28 @@ pub enum Error {
         /// What came back.
         reason: String,
     },
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Something did not happen in time.
+    #[error("{what}: not done after {seconds} s")]
+    Late {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        seconds: u32,
+    },
+    /// The test cluster cannot be what was asked for: a sentence says why.
+    #[error("{0}")]
+    Cluster(String),
+    /// An image cannot be made: a sentence says why.
+    #[error("{0}")]
+    Image(String),
     /// `cargo metadata` said something that is not understood.
     #[error("cannot understand cargo metadata: {0}")]
     Metadata(String),

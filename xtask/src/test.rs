@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::process::{stream, works};
-use crate::{interop, tidy, tools};
+use crate::{e2e, interop, tidy, tools};
 
 /// What came out of a part: counts of its tests, or 1 for a part that is one test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,7 @@ const PARTS: &[(&str, Part)] = &[
     ("tidy", |root| tidy::run(root).map(Counts::one).map(Some)),
     ("tests", tests),
     ("interop", interop::run),
+    ("e2e", |root| e2e::count(root, &crate::target())),
     ("cargo-deny", deny),
     ("README", readme),
 ];

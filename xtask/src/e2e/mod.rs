@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scenarios on a real Kubernetes: `cargo xtask e2e`. Apart from `cargo test`, as they need root.
+//!
+//! One cluster for all of them. A scenario cleans up what another could stumble over, and waits for
+//! what it wants to see, never for a time.
+
+mod life;
+mod pods;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::cluster::{self, Cluster, Options};
+use crate::error::Error;
+use crate::image;
+use crate::test::Counts;
+
+/// What a scenario found wrong, as a sentence.
+enum Failure {
+    /// Something else than what must be.
+    Wrong(String),
+    /// Something did not work.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Wrong(sentence) => f.write_str(sentence),
+            Self::Error(error) => error.fmt(f),
+        }
+    }
+}
+
+type Outcome = Result<(), Failure>;
+
+/// Fails with a sentence unless something holds.
+fn check(holds: bool, sentence: impl FnOnce() -> String) -> Outcome {
+    match holds {
+        true => Ok(()),
+        false => Err(Failure::Wrong(sentence())),
+    }
+}
+
+type Scenario = fn(&Cluster) -> Outcome;
+
+/// Scenarios on the common cluster.
+const SCENARIOS: &[(&str, Scenario)] = &[
+    ("a pod, its logs, a command in it", pods::logs_and_exec),
+    ("the image of Slicewright runs", pods::slicewright_runs),
+    (
+        "a DaemonSet reads its node by its service account",
+        pods::daemon_set_reads_its_node,
+    ),
+    (
+        "a kubelet may not touch another node",
+        pods::kubelet_is_restricted,
+    ),
+    ("a pod outlives its kubelet", life::kubelet_restarts),
+];
+
+/// Runs all scenarios on the checkout at `root`; whether nothing failed.
+///
+/// # Errors
+/// With `CI=true`, if this machine lacks something that cannot be had.
+pub fn run(root: &Path, target: &Path) -> Result<bool, Error> {
+    Ok(count(root, target)?.is_none_or(|counts| counts.failed == 0))
+}
+
+/// As [`run`], with counts; `None` if all had to be left out.
+///
+/// # Errors
+/// As [`run`].
+pub fn count(root: &Path, target: &Path) -> Result<Option<Counts>, Error> {
+    let missing = cluster::missing(root, target)?;
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        println!("e2e: this machine lacks {missing}: left out (docs/cluster.md)");
+        return Ok(None);
+    }
+    let options = |folder: &str| Options {
+        root: root.to_owned(),
+        target: target.to_owned(),
+        folder: target.join(folder),
+        nodes: 2,
+    };
+    let archives = archives(root, target)?;
+    let mut tally = Tally::default();
+    let mut cluster = None;
+    tally.run("two nodes come up", || {
+        cluster = Some(start(&options("e2e"), &archives)?);
+        Ok(())
+    });
+    if let Some(cluster) = cluster {
+        for (name, scenario) in SCENARIOS {
+            tally.run(name, || scenario(&cluster));
+        }
+        tally.run("down leaves nothing", || life::down(cluster));
+    }
+    tally.run("a start that was killed leaves nothing", || {
+        life::killed_starts(&options("e2e-killed"))
+    });
+    let Counts { passed, failed } = tally.0;
+    let ran = passed + failed;
+    println!("e2e: {ran} scenarios ran, {passed} passed, {failed} failed");
+    Ok(Some(tally.0))
+}
+
+/// What came out so far.
+#[derive(Default)]
+struct Tally(Counts);
+
+impl Tally {
+    fn run(&mut self, name: &str, scenario: impl FnOnce() -> Outcome) {
+        let start = Instant::now();
+        let outcome = scenario();
+        let seconds = start.elapsed().as_secs_f64();
+        match &outcome {
+            Ok(()) => println!("e2e: ok      {seconds:>5.1} s  {name}"),
+            Err(failure) => println!("e2e: FAILED  {seconds:>5.1} s  {name}: {failure}"),
+        }
+        self.0.passed += u32::from(outcome.is_ok());
+        self.0.failed += u32::from(outcome.is_err());
+    }
+}
+
+/// Writes the images that the scenarios use.
+fn archives(root: &Path, target: &Path) -> Result<Vec<PathBuf>, Error> {
+    let binaries = cluster::binaries(root, target)?;
+    let images = [
+        image::slicewright(root, target, false)?,
+        image::kubectl(Path::new(&binaries.kubernetes("kubectl")))?,
+    ];
+    let mut archives = Vec::new();
+    for (image, name) in images.iter().zip(["slicewright", "kubectl"]) {
+        let path = target.join("images").join(format!("{name}-e2e.tar"));
+        image.write(&path)?;
+        archives.push(path);
+    }
+    Ok(archives)
+}
+
+fn start(options: &Options, archives: &[PathBuf]) -> Result<Cluster, Error> {
+    let cluster = Cluster::up(options)?;
+    for archive in archives {
+        cluster.load(archive)?;
+    }
+    Ok(cluster)
+}
