@@ -246,8 +246,10 @@ impl Workspace {
             .skip_while(|line| *line != "[workspace.dependencies]")
             .skip(1);
         for line in table.take_while(|line| !line.starts_with('[')) {
-            if let Some((name, _)) = line.split_once(" = ")
+            // A crate of ours may be there before the first that takes it.
+            if let Some((name, what)) = line.split_once(" = ")
                 && !name.starts_with('#')
+                && !what.contains("path = ")
                 && !taken.contains(name)
             {
                 findings.push(Finding::new(MANIFEST, 0, format!("no crate takes {name}")));
@@ -392,7 +394,7 @@ mod tests {
         let tree = Tree::of(&[
             (
                 "Cargo.toml",
-                "[workspace.dependencies]\n# why\nserde = \"1\"\nclap = \"4\"\n\n[profile.dev]\nx = 1\n",
+                "[workspace.dependencies]\n# why\nplan = { path = \"crates/plan\" }\nserde = \"1\"\nclap = \"4\"\n\n[profile.dev]\nx = 1\n",
             ),
             (
                 "crates/plan/src/lib.rs",
