@@ -7,7 +7,7 @@
 //! is allocated under one name from being offered under another. [`allocate`] and [`preferred`]
 //! answer the kubelet from what was published, without asking the driver. The names and answers are
 //! those of NVIDIA's device plugin and GPU Feature Discovery; where these crash, lie or choose at
-//! random, `docs/differences.md` says what happens here.
+//! random, `docs/published.md` says what happens here.
 //!
 //! This crate is pure: no I/O, no clock, no environment, no randomness.
 

@@ -12,6 +12,7 @@
 mod decisions;
 mod figure;
 mod machine;
+mod preferred;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -39,5 +40,6 @@ fn main() -> ExitCode {
 fn measure() -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = machine::measure()?;
     figures.extend(decisions::measure()?);
+    figures.extend(preferred::measure()?);
     Ok(figures)
 }

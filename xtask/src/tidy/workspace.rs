@@ -38,7 +38,11 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ),
     ("slicewright", &["cli"], &[]),
     ("nvidia-smi", &["geometry", "gpu", "nvmlsim", "units"], &[]),
-    ("xtask", &["geometry", "gpu", "nvmlsim", "units"], &["plan"]),
+    (
+        "xtask",
+        &["geometry", "gpu", "nvmlsim", "units"],
+        &["plan", "publish"],
+    ),
 ];
 
 /// What pure crates may take from outside; what that brings along is looked at too.

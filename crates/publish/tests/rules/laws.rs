@@ -7,8 +7,8 @@ use config::deviceplugin::AllocationPolicy;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use publish::{
-    AllocateFlags, Allocated, Links, MODEL_PREFIX, Node, PreferenceRequest, allocate, is_ours,
-    labels, preferred, resources, withhold,
+    AllocateFlags, Allocated, Fabric, Links, MODEL_PREFIX, Node, PciFunction, PreferenceRequest,
+    allocate, is_ours, labels, preferred, resources, withhold,
 };
 
 use super::machine::{config, node};
@@ -75,8 +75,29 @@ fn is_legal(text: &str, may_be_empty: bool) -> bool {
 
 proptest! {
     #[test]
-    fn labels_are_legal_and_ours(node in any_node(), machine in any::<Option<String>>()) {
-        let node = Node { machine_type: machine, timestamp: Some(1), ..node };
+    fn labels_are_legal_and_ours(
+        node in any_node(),
+        machine in any::<Option<String>>(),
+        capability in prop::option::of(prop::collection::vec(any::<u8>(), 0..40)),
+        records in prop::collection::vec(any::<u8>(), 0..40),
+        fabric in any::<String>(),
+    ) {
+        let virtual_gpu = [b"\x09\x00\x1bVF".as_slice(), records.as_slice()].concat();
+        let function = |capability| PciFunction {
+            address: "0000:01:00.0".to_owned(),
+            vendor: 0x10de,
+            class: 0x03_02_00,
+            config_bytes: 256,
+            vendor_capability: capability,
+        };
+        let fabric = Fabric { cluster_uuid: fabric, clique_id: 1 };
+        let node = Node {
+            machine_type: machine,
+            timestamp: Some(1),
+            pci: vec![function(capability), function(Some(virtual_gpu))],
+            fabrics: [(super::machine::gpu_uuid(0), fabric)].into(),
+            ..node
+        };
         let (labels, _) = publish::labels(&node);
         for (key, value) in &labels {
             let (_, name) = key.split_once('/').unwrap();
