@@ -67,7 +67,9 @@ fn parse_part(part: &str) -> Result<(u32, ProfileName), Refusal> {
             ),
         )
     };
-    let (count, profile) = match part.split_once('x') {
+    // The x of a count, not that of `+gfx`: a profile has a dot before it.
+    let counted = part.split_once('x');
+    let (count, profile) = match counted.filter(|(count, _)| !count.contains('.')) {
         None => (1, part),
         Some((count, profile)) => {
             let count: Option<u32> = count.parse().ok();

@@ -49,6 +49,11 @@ fn layouts_as_typed() {
             slices(&[("1g.24gb+gfx,me", 2), ("1g.24gb", 1)]),
         ),
         ("3x1c.3g.40gb", slices(&[("1c.3g.40gb", 3)])),
+        ("1g.24gb+gfx", slices(&[("1g.24gb+gfx", 1)])),
+        (
+            "1g.24gb,1g.24gb+gfx,me",
+            slices(&[("1g.24gb", 1), ("1g.24gb+gfx,me", 1)]),
+        ),
     ] {
         assert_eq!(parse_layout(text), Ok(expected), "{text}");
     }
