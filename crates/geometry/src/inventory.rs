@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything read from the driver of one machine at one moment, as plain data.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use units::{GpuUuid, MigUuid, Mode, PciDevice, Placement, ProfileName};
 
@@ -111,16 +113,12 @@ impl Gpu {
 impl GpuInstance {
     /// The same without ids.
     pub fn spec(&self) -> InstanceSpec {
-        let spec = |compute: &ComputeInstance| ComputeSpec {
-            profile: compute.profile.clone(),
-            driver_id: compute.driver_id,
-            placement: compute.placement,
-        };
+        let compute = self.compute_in_order().into_iter();
         InstanceSpec {
             placement: self.placement,
             profile: self.profile.clone(),
             driver_id: self.driver_id,
-            compute: self.compute_in_order().into_iter().map(spec).collect(),
+            compute: compute.map(ComputeInstance::spec).collect(),
         }
     }
 
@@ -136,5 +134,27 @@ impl GpuInstance {
         self.compute
             .iter()
             .any(|compute| !compute.holders.is_empty())
+    }
+}
+
+impl ComputeInstance {
+    /// The same without ids.
+    pub fn spec(&self) -> ComputeSpec {
+        ComputeSpec {
+            profile: self.profile.clone(),
+            driver_id: self.driver_id,
+            placement: self.placement,
+        }
+    }
+}
+
+/// `process 17 (python3)`; without a name `process 17`.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)?;
+        match self.name.as_str() {
+            "" => Ok(()),
+            name => write!(f, " ({name})"),
+        }
     }
 }

@@ -18,6 +18,17 @@ pub struct ComputeSpec {
     pub placement: Option<Placement>,
 }
 
+impl ComputeSpec {
+    /// Whether the two are the same, as far as is known: driver id and, where both are known,
+    /// place. Names do not count, they differ between drivers.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.driver_id == other.driver_id
+            && (self.placement == other.placement
+                || self.placement.is_none()
+                || other.placement.is_none())
+    }
+}
+
 /// A placed GPU instance with its compute instances.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InstanceSpec {

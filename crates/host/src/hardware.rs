@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use geometry::inventory::{ComputeInstance, Gpu, GpuInstance, Inventory};
+use geometry::inventory::{Gpu, GpuInstance, Inventory};
 use geometry::{ComputeSpec, InstanceSpec, Layout, ModeChange};
 use gpu::{Instances, MigMode, ReadGpus, Reset};
 use plan::{Action, Condition};
@@ -116,7 +116,7 @@ impl GpuState {
             }
             Action::DestroyCompute { instance, compute } => {
                 for found in instances.iter_mut().filter(|i| i.placement == *instance) {
-                    if let Some(at) = found.compute.iter().position(|c| is_like(c, compute)) {
+                    if let Some(at) = found.compute.iter().position(|c| c.is_like(compute)) {
                         found.compute.remove(at);
                     }
                 }
@@ -124,19 +124,6 @@ impl GpuState {
         }
         next
     }
-}
-
-/// The same compute instance, as far as is known.
-fn is_like(a: &ComputeSpec, b: &ComputeSpec) -> bool {
-    let known = |spec: &ComputeSpec| spec.placement.is_some();
-    a.driver_id == b.driver_id && (a.placement == b.placement || !known(a) || !known(b))
-}
-
-/// Whether what exists is that compute instance, as far as is known.
-pub(crate) fn is_compute(found: &ComputeInstance, wanted: &ComputeSpec) -> bool {
-    let places = (found.placement, wanted.placement);
-    found.driver_id == wanted.driver_id
-        && (places.0 == places.1 || places.0.is_none() || places.1.is_none())
 }
 
 fn same_compute(a: &mut [ComputeSpec], b: &mut [ComputeSpec]) -> bool {
@@ -237,7 +224,7 @@ impl<'a> Hands<'a> {
             } => {
                 let instance = instance(gpu, *place)?;
                 let mut all = instance.compute.iter();
-                let found = all.find(|found| is_compute(found, compute));
+                let found = all.find(|found| found.spec().is_like(compute));
                 let what = || format!("compute instance {} at {place}", compute.profile);
                 let found = found.ok_or_else(|| gone(gpu, &what()))?;
                 driver.destroy_compute_instance(uuid, instance.id, found.id)?;

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use geometry::inventory::{Gpu, Holder};
+use geometry::inventory::{ComputeInstance, Gpu, Holder};
 use plan::{Action, Condition, GpuPlan};
 use units::Code;
 
 use crate::error::{Cause, Error};
-use crate::hardware::is_compute;
 
 /// Everybody who uses the GPU or one of its instances.
 fn all(gpu: &Gpu) -> impl Iterator<Item = &Holder> {
@@ -23,10 +22,10 @@ fn hurt<'a>(plan: &GpuPlan, gpu: &'a Gpu) -> BTreeSet<&'a Holder> {
     if steps.any(|step| step.requires.contains(&Condition::Idle)) {
         return all(gpu).collect();
     }
-    let goes = |place, found: &_| {
+    let goes = |place, found: &ComputeInstance| {
         plan.steps.iter().any(|step| match &step.action {
             Action::DestroyCompute { instance, compute } => {
-                *instance == place && is_compute(found, compute)
+                *instance == place && found.spec().is_like(compute)
             }
             _ => false,
         })
@@ -90,12 +89,6 @@ pub(crate) fn named(gpu: &Gpu) -> String {
 }
 
 fn text(holders: &[&Holder]) -> String {
-    let texts: Vec<String> = holders
-        .iter()
-        .map(|holder| match holder.name.as_str() {
-            "" => format!("process {}", holder.pid),
-            name => format!("process {} ({name})", holder.pid),
-        })
-        .collect();
+    let texts: Vec<String> = holders.iter().map(ToString::to_string).collect();
     texts.join(", ")
 }

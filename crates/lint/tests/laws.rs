@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The planner and the linter judge each other on random machines and wishes.
+#![allow(clippy::unwrap_used)]
 
 use geometry::inventory::Inventory;
 use plan::testing::{Choices, inventory, wish};
 use plan::{Action, GpuWish, Policy, Wish, difference, plan};
 use proptest::prelude::*;
+use units::Mode;
 
 fn machine_and_wish(list: &[u16]) -> (Inventory, Wish) {
     let mut choices = Choices::new(list);
@@ -20,6 +22,28 @@ fn policies() -> impl Iterator<Item = Policy> {
             reset,
             ignore_holders,
         })
+}
+
+/// What a GPU had under a driver that called its profiles otherwise comes back after an update.
+#[test]
+fn a_record_with_the_names_of_another_driver_comes_back_under_those_of_this_one() {
+    let [three, one] = ["3g.40gb", "1c.3g.40gb"].map(|name| name.parse().unwrap());
+    let board = geometry::catalogue::by_key("H100-80GB-SXM").unwrap();
+    let empty = plan::testing::gpu(board, 0, Mode::On);
+    let mut before = empty.clone();
+    plan::testing::put(&mut before, &three, 4, &[(one, 1)]);
+    let now = before.layout();
+    let mut recorded = now.clone();
+    recorded.instances[0].profile = "3g.39gb".parse().unwrap();
+    recorded.instances[0].compute[0].profile = "1c.3g.39gb".parse().unwrap();
+    let wish = Wish {
+        gpus: [(0, GpuWish::Exact(recorded))].into(),
+        warnings: Vec::new(),
+    };
+    let inventory = plan::testing::machine(vec![empty]);
+    let plan = plan(&inventory, &wish, &Policy::default()).unwrap();
+    assert_eq!(lint::check(&inventory, &plan), []);
+    assert_eq!(plan.gpus[0].after, now);
 }
 
 proptest! {

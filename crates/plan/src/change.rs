@@ -154,7 +154,7 @@ impl<'a> Change<'a> {
     pub(crate) fn steps(&self) -> Vec<Step> {
         let slices = self
             .slices_that_go()
-            .map(|(place, slice)| destroy_compute(place, &compute_spec(slice)));
+            .map(|(place, slice)| destroy_compute(place, &slice.spec()));
         let instances = self
             .destroy
             .iter()
@@ -182,7 +182,7 @@ impl Kept<'_> {
     fn after(&self) -> InstanceSpec {
         let mut spec = self.instance.spec();
         for compute in &self.goes {
-            let gone = compute_spec(compute);
+            let gone = compute.spec();
             if let Some(at) = spec.compute.iter().position(|there| *there == gone) {
                 spec.compute.remove(at);
             }
@@ -191,14 +191,6 @@ impl Kept<'_> {
         spec.compute
             .sort_by_key(|compute| (compute.placement, compute.driver_id));
         spec
-    }
-}
-
-fn compute_spec(compute: &ComputeInstance) -> ComputeSpec {
-    ComputeSpec {
-        profile: compute.profile.clone(),
-        driver_id: compute.driver_id,
-        placement: compute.placement,
     }
 }
 

@@ -2,7 +2,7 @@
 //! Whether a condition holds on a GPU as it was read.
 
 use geometry::ComputeSpec;
-use geometry::inventory::{ComputeInstance, Gpu, GpuInstance};
+use geometry::inventory::{Gpu, GpuInstance};
 use units::Placement;
 
 use crate::step::Condition;
@@ -50,16 +50,7 @@ fn has_instance(gpu: &Gpu, placement: Placement, driver_id: u32) -> bool {
 fn has_compute(gpu: &Gpu, instance: Placement, wanted: &ComputeSpec) -> bool {
     at(gpu, instance).is_some_and(|instance| {
         let mut compute = instance.compute.iter();
-        compute.any(|compute| is_same(compute, wanted))
+        // The name too: it tells the profile of the GPU instance, which may be another one now.
+        compute.any(|compute| compute.profile == wanted.profile && compute.spec().is_like(wanted))
     })
-}
-
-/// Profile and, where both are known, place agree.
-fn is_same(compute: &ComputeInstance, wanted: &ComputeSpec) -> bool {
-    let place = (compute.placement, wanted.placement);
-    let same_place = match place {
-        (Some(there), Some(wanted)) => there == wanted,
-        _ => true,
-    };
-    compute.driver_id == wanted.driver_id && compute.profile == wanted.profile && same_place
 }

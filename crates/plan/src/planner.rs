@@ -10,7 +10,7 @@ use crate::change::Change;
 use crate::mode::ModeWay;
 use crate::refusal::{Notes, Refusal, gpu_name};
 use crate::step::{GpuPlan, Plan};
-use crate::text::{count, layout_text};
+use crate::text::{count, layout_text, list};
 use crate::wish::{GpuWish, Policy, Wish};
 
 /// Plans the way from `inventory` to `wish`. GPUs that are not in the wish stay as they are.
@@ -177,21 +177,11 @@ fn note(gpu: &Gpu, change: &Change<'_>, way: &ModeWay, notes: &mut Notes) {
 
 /// What goes is in use.
 fn in_use(gpu: &Gpu, change: &Change<'_>, way: &ModeWay) -> Refusal {
-    let used = |holders: &[geometry::inventory::Holder]| {
-        let texts: Vec<String> = holders
-            .iter()
-            .map(|holder| match holder.name.as_str() {
-                "" => format!("process {}", holder.pid),
-                name => format!("process {} ({name})", holder.pid),
-            })
-            .collect();
-        texts.join(", ")
-    };
     let mut causes: Vec<String> = change
         .hurt()
         .iter()
         .map(|hurt| {
-            let (profile, by) = (&hurt.slice.profile, used(&hurt.slice.holders));
+            let (profile, by) = (&hurt.slice.profile, list(&hurt.slice.holders));
             format!(
                 "slice {profile} of the GPU instance at {} is used by {by}",
                 hurt.place
@@ -200,7 +190,7 @@ fn in_use(gpu: &Gpu, change: &Change<'_>, way: &ModeWay) -> Refusal {
         .collect();
     let whole = change.holders(way.needs_idle());
     if causes.is_empty() {
-        causes.push(format!("it is used by {}", used(&whole)));
+        causes.push(format!("it is used by {}", list(&whole)));
     }
     let (what, instead) = if way.needs_idle() {
         ("a change of the MIG mode needs the whole GPU idle", "")

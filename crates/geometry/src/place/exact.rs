@@ -22,6 +22,7 @@ pub(super) fn place(
     for spec in wanted {
         check_known(board)?;
         let profile = profile_of(board, spec)?;
+        let spec = &as_named(profile, spec);
         let there = present.iter().position(|p| is_same(&p.spec, spec));
         // What is there is possible, whatever the table says; but two cannot share a place.
         let reason = conflict(board, legal.iter().copied(), profile, spec.placement)
@@ -54,6 +55,24 @@ fn profile_of<'b>(board: &'b Board, spec: &InstanceSpec) -> Result<&'b Profile, 
         .find(&spec.profile)
         .filter(|profile| profile.driver_id == spec.driver_id)
         .ok_or_else(|| not_offered(board, &spec.profile))
+}
+
+/// The recorded instance under the names that the board has now: another driver may have had
+/// others.
+fn as_named(profile: &Profile, spec: &InstanceSpec) -> InstanceSpec {
+    let compute = spec.compute.iter().map(|compute| {
+        let slices = compute.profile.compute_slices();
+        let name = profile.name.with_compute(slices);
+        ComputeSpec {
+            profile: name.unwrap_or_else(|| compute.profile.clone()),
+            ..compute.clone()
+        }
+    });
+    InstanceSpec {
+        profile: profile.name.clone(),
+        compute: compute.collect(),
+        ..spec.clone()
+    }
 }
 
 fn is_same(one: &InstanceSpec, other: &InstanceSpec) -> bool {
