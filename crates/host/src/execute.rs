@@ -7,7 +7,7 @@ use std::thread;
 
 use geometry::inventory::Gpu;
 use plan::{Action, Condition, GpuPlan, Step};
-use units::{Code, Mode};
+use units::Code;
 
 use crate::error::Cause;
 use crate::hardware::{GpuState, Hands, effect};
@@ -136,8 +136,15 @@ impl<'a> Run<'a> {
     }
 
     /// One step: nothing foreign, preconditions, the act, its check, the record.
+    ///
+    /// The look after one step is the look before the next if that creates: the driver refuses a
+    /// place that is taken, and the look after it finds the rest. What takes something away is
+    /// looked at anew: the driver uses ids again, and what goes by a stale one is lost.
     fn step(&self, lane: &Lane<'_>, gpu: &mut Gpu, at: usize, step: &Step) -> Result<(), Cause> {
-        let state = self.hands.look(gpu)?;
+        if !step.action.creates() {
+            self.hands.look(gpu)?;
+        }
+        let state = GpuState::of(gpu);
         if !state.is_same(&lane.states[at]) {
             return Err(foreign(lane.plan, &state, &lane.states[at]));
         }
@@ -183,8 +190,8 @@ impl<'a> Run<'a> {
     }
 
     fn back_lane(&self, lane: &Lane<'_>, gpu: &mut Gpu) -> Result<(), Cause> {
+        self.hands.look(gpu)?;
         for (at, step) in lane.plan.steps.iter().enumerate().rev() {
-            self.hands.look(gpu)?;
             if !step.check.holds(gpu) {
                 continue;
             }
@@ -283,13 +290,5 @@ fn not_done(plan: &GpuPlan, action: &Action, found: &GpuState, expected: &GpuSta
             ),
         ),
         _ => foreign(plan, found, expected),
-    }
-}
-
-/// What a recorded state is as a wish. A mode that was pending is wished as it was in force.
-pub(crate) fn wish_of(state: &GpuState) -> plan::GpuWish {
-    match state.mode {
-        Mode::On | Mode::PendingOff => plan::GpuWish::Exact(state.layout.clone()),
-        Mode::Off | Mode::PendingOn => plan::GpuWish::Off,
     }
 }

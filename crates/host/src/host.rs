@@ -175,7 +175,7 @@ impl Host<'_> {
     }
 }
 
-pub(crate) fn with_steps(plan: &Plan) -> Vec<GpuPlan> {
+fn with_steps(plan: &Plan) -> Vec<GpuPlan> {
     let gpus = plan.gpus.iter().filter(|gpu| !gpu.steps.is_empty());
     gpus.cloned().collect()
 }

@@ -2,15 +2,16 @@
 //! The way back of a change that failed or was interrupted.
 
 use geometry::inventory::Inventory;
-use plan::{Policy, Wish};
-use units::{Code, GpuUuid};
+use plan::{GpuWish, Policy, Wish};
+use units::Code;
 
 use crate::error::{Cause, Error};
-use crate::execute::{Run, wish_of};
-use crate::hardware::{GpuState, Hands};
+use crate::execute::Run;
+use crate::hardware::Hands;
 use crate::history::GpuRecord;
-use crate::host::{Ending, Host, Outcome, current, outcome, with_steps};
+use crate::host::{Ending, Host, Outcome, current, outcome};
 use crate::journal::{Journal, Record};
+use crate::recover::Toward;
 
 impl Host<'_> {
     /// Brings the old layout back and ends the change, or tells why that cannot be. `run` is the
@@ -29,7 +30,7 @@ impl Host<'_> {
             cause: cause.clone(),
         });
         let taken_back = match run {
-            None => self.lead(hands, journal, |record| record.before),
+            None => self.lead(hands, journal, Toward::Old),
             Some(run) => run
                 .back()
                 .and_then(|()| run.read_back_old())
@@ -39,7 +40,7 @@ impl Host<'_> {
                     if foreign.contains(&true) {
                         return Err(then);
                     }
-                    self.lead(hands, journal, |record| record.before)
+                    self.lead(hands, journal, Toward::Old)
                 }),
         };
         let ended = taken_back.and_then(|()| self.close(journal, Some(&cause), recovered));
@@ -59,37 +60,56 @@ impl Host<'_> {
         &self,
         hands: &Hands<'_>,
         journal: &Journal<'_>,
-        to: impl Fn(GpuRecord) -> GpuState,
+        toward: Toward,
     ) -> Result<(), Cause> {
         let inventory = hands.inventory()?;
-        let records = journal.header.gpus.iter().map(GpuRecord::of);
-        let targets = records.map(|record| (record.uuid.clone(), to(record)));
-        let wish = wish(&inventory, journal.header.id, targets)?;
-        let plan = plan::plan(&inventory, &wish, &Policy::default())?;
-        let gpus = with_steps(&plan);
-        let read = current(&plan, &gpus, &inventory)?;
-        journal.record(&Record::Replanned { gpus: gpus.clone() })?;
-        let run = Run::new(hands, journal, &gpus, read);
+        let records: Vec<GpuRecord> = journal.header.gpus.iter().map(GpuRecord::of).collect();
+        let wish = wish(&inventory, journal.header.id, &records, toward)?;
+        // What was to stay pending was not to be reset.
+        let pending = records.iter().any(|record| record.after.mode.is_pending());
+        let policy = Policy {
+            reset: toward == Toward::Old || !pending,
+            ..Policy::default()
+        };
+        let plan = plan::plan(&inventory, &wish, &policy)?;
+        // Those without steps too: all are read back.
+        let read = current(&plan, &plan.gpus, &inventory)?;
+        journal.record(&Record::Replanned {
+            gpus: plan.gpus.clone(),
+        })?;
+        let run = Run::new(hands, journal, &plan.gpus, read);
         run.forward().and_then(|()| run.read_back())
     }
 }
 
-/// The wish for recorded states of GPUs, which are found by UUID.
+/// The wish for one end of change `id`; GPUs are found by UUID. An old mode that was pending is
+/// wished as it was in force, a new one as it was asked for.
 ///
 /// # Errors
 /// [`Error::GpuGone`] if one is not in the machine any more.
 pub(crate) fn wish(
     inventory: &Inventory,
     id: u64,
-    targets: impl IntoIterator<Item = (GpuUuid, GpuState)>,
+    records: &[GpuRecord],
+    toward: Toward,
 ) -> Result<Wish, Error> {
     let mut wish = Wish::default();
-    for (uuid, state) in targets {
-        let gpu = inventory.gpus.iter().find(|gpu| gpu.uuid == uuid);
-        let Some(gpu) = gpu else {
-            return Err(Error::GpuGone { gpu: uuid, id });
+    for record in records {
+        let gpu = inventory.gpus.iter().find(|gpu| gpu.uuid == record.uuid);
+        let gpu = gpu.ok_or_else(|| Error::GpuGone {
+            gpu: record.uuid.clone(),
+            id,
+        })?;
+        let (on, layout) = match toward {
+            Toward::Old => (record.before.mode.is_on(), &record.before.layout),
+            Toward::New => (record.after.mode.will_be_on(), &record.after.layout),
         };
-        wish.gpus.insert(gpu.index, wish_of(&state));
+        let wanted = if on {
+            GpuWish::Exact(layout.clone())
+        } else {
+            GpuWish::Off
+        };
+        wish.gpus.insert(gpu.index, wanted);
     }
     Ok(wish)
 }

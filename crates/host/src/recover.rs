@@ -51,7 +51,7 @@ impl Host<'_> {
         }
         let done = match &run {
             Some(run) => run.forward().and_then(|()| run.read_back()),
-            None => self.lead(&hands, &journal, |record| record.after),
+            None => self.lead(&hands, &journal, Toward::New),
         };
         let ended = done.and_then(|()| self.close(&journal, None, true));
         Ok(Some(match ended {

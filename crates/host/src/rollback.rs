@@ -8,6 +8,7 @@ use crate::history::to_roll_back;
 use crate::host::{Host, Outcome};
 use crate::journal::{Intent, Kind};
 use crate::put_back::wish;
+use crate::recover::Toward;
 
 impl Host<'_> {
     /// What a rollback wishes: the exact placements and modes before the last change that was done
@@ -21,9 +22,7 @@ impl Host<'_> {
     pub fn rollback_wish(&self) -> Result<(Wish, Intent), Error> {
         let entries = self.history()?;
         let entry = to_roll_back(&entries).ok_or(Error::NothingToRollBack)?;
-        let targets = entry.gpus.iter();
-        let targets = targets.map(|record| (record.uuid.clone(), record.before.clone()));
-        let wish = wish(&self.inventory()?, entry.id, targets)?;
+        let wish = wish(&self.inventory()?, entry.id, &entry.gpus, Toward::Old)?;
         let intent = Intent {
             kind: Kind::Rollback { of: entry.id },
             text: format!("rollback of change {} ({})", entry.id, entry.intent.text),

@@ -5,7 +5,9 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use common::{Event, Fault, Machine};
 use host::{Ended, Ending, Error, Intent, Kind, Outcome, Toward, open_change};
@@ -376,6 +378,40 @@ fn a_reboot_in_the_middle_ends_in_the_layout_that_is_wanted() {
             }
         }
     }
+}
+
+#[test]
+fn a_mode_that_was_to_stay_pending_is_asked_for_again_and_nothing_is_reset() {
+    let policy = Policy {
+        reset: false,
+        ..Policy::default()
+    };
+    let machine = Machine::new("2xA100-40GB");
+    let inventory = machine.run(|host| host.inventory()).unwrap();
+    let wish = plan::resolve_layout(&[0, 1], &GpuWish::On, &inventory).unwrap();
+    let plan = plan::plan(&inventory, &wish, &policy).unwrap();
+    let changes = AtomicUsize::new(0);
+    let died = machine.process_while(
+        move |_, event| {
+            let is_second = event == Event::Change && changes.fetch_add(1, SeqCst) == 1;
+            assert!(!is_second, "killed before the second change");
+        },
+        |host| catch_unwind(AssertUnwindSafe(|| host.apply(&plan, &Intent::apply("x")))),
+    );
+    assert!(died.0.is_err());
+    let pending = |state: &host::GpuState| state.mode == Mode::PendingOn;
+    let states = machine.states();
+    assert_eq!(states.iter().filter(|state| pending(state)).count(), 1);
+
+    // Somebody resets the one that is pending: no state that the plan explains.
+    let at = states.iter().position(pending).unwrap();
+    let simulated = nvmlsim::Simulated::new(machine.world.clone());
+    gpu::Reset::reset(&simulated, &[inventory.gpus[at].uuid.clone()]).unwrap();
+    let recovered = machine.run(|host| host.recover(Toward::New));
+    assert_eq!(recovered.unwrap().unwrap().ending, Ending::Done);
+    let mut texts = texts(&machine);
+    texts.sort();
+    assert_eq!(texts, ["MIG on", "MIG pending on"]);
 }
 
 #[test]

@@ -54,6 +54,16 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Whether it makes a GPU instance or a compute instance, and nothing else.
+    pub fn creates(&self) -> bool {
+        matches!(
+            self,
+            Self::CreateGpuInstance { .. } | Self::CreateCompute { .. }
+        )
+    }
+}
+
 /// Something that can be read from the hardware and holds or not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
