@@ -90,7 +90,7 @@ pub enum Error {
     /// A change was begun and not ended.
     #[error(
         "change {id} ({text}), begun {time}, was not ended: \
-         run `slicewright host recover` first, it finishes the change or puts the old layout back"
+         run `slicewright host recover` first, it puts the old layout back"
     )]
     JournalOpen {
         /// Number of the change.

@@ -36,11 +36,7 @@ impl StateDir {
             place: place.display().to_string(),
             source,
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| state("make the folder", path, error))?;
+        make(path).map_err(|error| state("make the folder", path, error))?;
         let lock_path = path.join(LOCK);
         let lock = OpenOptions::new()
             .read(true)
@@ -105,6 +101,16 @@ pub(crate) fn unusable(
         place: storage.place(name),
         source,
     }
+}
+
+/// Makes the folder if it is missing; it is on the disk when this returns, as what is in it has to
+/// outlive a power cut.
+fn make(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    File::open(path.join(".."))?.sync_all()
 }
 
 /// Writes our process id into the lock file, for the one who finds it locked.

@@ -188,4 +188,5 @@ fn main() {
         rounds += 1;
     }
     println!("killed by a signal at random moments: {rounds} cases, {counts:?}");
+    assert!(counts.killed > 0 && counts.recovered > 0, "{counts:?}");
 }

@@ -213,7 +213,7 @@ pub struct ExportArgs {
     #[arg(short = 'f', long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
     /// Name of the configuration.
-    #[arg(short = 'l', long, value_name = "NAME", default_value = "current")]
+    #[arg(short = 'l', long, value_name = "NAME", default_value = config::export::DEFAULT_LABEL)]
     pub config_label: String,
 }
 
