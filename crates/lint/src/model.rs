@@ -223,12 +223,11 @@ impl<'a> Model<'a> {
                 *sum += u32::from(engines);
             }
         }
-        let budget = counts(&self.board.engines);
-        if sums
-            .iter()
-            .zip(budget)
-            .any(|(sum, budget)| *sum > u32::from(budget))
-        {
+        // A driver may tell of more than the catalogue: one instance may have what it is said to.
+        let told = self.board.profiles.iter().map(|profile| &profile.engines);
+        let told: Vec<_> = told.chain([&self.board.engines]).map(counts).collect();
+        let budget = |kind: usize| told.iter().map(|told| u32::from(told[kind])).max();
+        if (0..sums.len()).any(|kind| Some(sums[kind]) > budget(kind)) {
             return Err("the board has no such engines left".into());
         }
         Ok(())

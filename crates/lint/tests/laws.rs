@@ -46,6 +46,20 @@ fn a_record_with_the_names_of_another_driver_comes_back_under_those_of_this_one(
     assert_eq!(plan.gpus[0].after, now);
 }
 
+/// A driver may tell of more engines than the catalogue has.
+#[test]
+fn what_one_instance_is_said_to_have_it_may_have() {
+    let mut board = geometry::catalogue::by_key("H100-80GB-SXM").unwrap();
+    board.engines = geometry::Engines::default();
+    let inventory = plan::testing::machine(vec![plan::testing::gpu(board, 0, Mode::On)]);
+    for layout in ["7g.80gb", "1g.10gb+me,6x1g.10gb"] {
+        let wish = plan::parse_layout(layout).unwrap();
+        let wish = plan::resolve_layout(&[0], &wish, &inventory).unwrap();
+        let plan = plan(&inventory, &wish, &Policy::default()).unwrap();
+        assert_eq!(lint::check(&inventory, &plan), []);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
