@@ -50,6 +50,20 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Whether the two are the same, as far as is known: driver ids and places decide, names
+    /// differ between drivers. A place of a compute instance that is not known equals any.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let (mut ours, mut theirs) = (self.instances.clone(), other.instances.clone());
+        let key = |instance: &InstanceSpec| (instance.placement, instance.driver_id);
+        ours.sort_by_key(key);
+        theirs.sort_by_key(key);
+        ours.len() == theirs.len()
+            && ours
+                .iter_mut()
+                .zip(&mut theirs)
+                .all(|(a, b)| key(a) == key(b) && are_like(&mut a.compute, &mut b.compute))
+    }
+
     /// How many slices (compute instances) of each profile it has.
     pub fn slices(&self) -> BTreeMap<ProfileName, u32> {
         let mut counts = BTreeMap::new();
@@ -58,6 +72,14 @@ impl Layout {
         }
         counts
     }
+}
+
+fn are_like(a: &mut [ComputeSpec], b: &mut [ComputeSpec]) -> bool {
+    let placed = a.iter().chain(b.iter()).all(|c| c.placement.is_some());
+    let key = |c: &ComputeSpec| (c.placement.filter(|_| placed), c.driver_id);
+    a.sort_by_key(key);
+    b.sort_by_key(key);
+    a.iter().map(key).eq(b.iter().map(key))
 }
 
 /// `2x1g.10gb,1x3g.40gb`, or `empty`.

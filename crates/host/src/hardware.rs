@@ -4,7 +4,7 @@
 use std::fmt;
 
 use geometry::inventory::{Gpu, GpuInstance, Inventory};
-use geometry::{ComputeSpec, InstanceSpec, Layout, ModeChange};
+use geometry::{InstanceSpec, Layout, ModeChange};
 use gpu::{Instances, MigMode, ReadGpus, Reset};
 use plan::{Action, Condition};
 use serde::{Deserialize, Serialize};
@@ -53,22 +53,9 @@ impl GpuState {
         }
     }
 
-    /// Whether the two are the same: driver ids and places decide, names differ between drivers.
-    /// A place of a compute instance that is not known equals any.
+    /// Whether the two are the same, as far as is known: see [`Layout::is_like`].
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let (mut ours, mut theirs) = (self.sorted(), other.sorted());
-        self.mode == other.mode
-            && ours.len() == theirs.len()
-            && ours.iter_mut().zip(&mut theirs).all(|(a, b)| {
-                (a.placement, a.driver_id) == (b.placement, b.driver_id)
-                    && same_compute(&mut a.compute, &mut b.compute)
-            })
-    }
-
-    fn sorted(&self) -> Vec<InstanceSpec> {
-        let mut instances = self.layout.instances.clone();
-        instances.sort_by_key(|instance| (instance.placement, instance.driver_id));
-        instances
+        self.mode == other.mode && self.layout.is_like(&other.layout)
     }
 
     /// What an action makes of it, on a board whose mode changes so.
@@ -124,14 +111,6 @@ impl GpuState {
         }
         next
     }
-}
-
-fn same_compute(a: &mut [ComputeSpec], b: &mut [ComputeSpec]) -> bool {
-    let placed = a.iter().chain(b.iter()).all(|c| c.placement.is_some());
-    let key = |c: &ComputeSpec| (c.placement.filter(|_| placed), c.driver_id);
-    a.sort_by_key(key);
-    b.sort_by_key(key);
-    a.iter().map(key).eq(b.iter().map(key))
 }
 
 /// What holds when there is nothing left for an action to do.

@@ -141,7 +141,7 @@ impl OpenChange {
                         let wanted = slices.iter().filter(|(_, count)| **count > 0);
                         on && gpu.after.slices().iter().eq(wanted)
                     }
-                    GpuWish::Exact(layout) => on && gpu.after == *layout,
+                    GpuWish::Exact(layout) => on && gpu.after.is_like(layout),
                 })
         })
     }

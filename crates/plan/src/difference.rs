@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use geometry::Layout;
 use geometry::inventory::{Gpu, Inventory};
-use geometry::{InstanceSpec, Layout};
 use serde::Serialize;
-use units::{Mode, Placement, ProfileName};
+use units::{Mode, ProfileName};
 
 use crate::refusal::gpu_name;
 use crate::text::layout_text;
@@ -60,7 +60,7 @@ fn gpu_difference(gpu: &Gpu, wanted: &GpuWish) -> Option<String> {
         }
         GpuWish::Exact(wanted) => {
             let there = gpu.layout();
-            (!same(&there, wanted)).then(|| (placed(&there), placed(wanted)))?
+            (!there.is_like(wanted)).then(|| (placed(&there), placed(wanted)))?
         }
     };
     Some(format!("it has {there}, wanted is {wanted}"))
@@ -78,18 +78,6 @@ fn canonical(gpu: &Gpu, counts: &BTreeMap<ProfileName, u32>) -> BTreeMap<Profile
         *sum = sum.saturating_add(*count);
     }
     sums
-}
-
-/// Whether two placed layouts are the same but for names, which differ between drivers.
-fn same(a: &Layout, b: &Layout) -> bool {
-    let slices = |spec: &InstanceSpec| -> Vec<(Option<Placement>, u32)> {
-        let slices = spec.compute.iter();
-        slices
-            .map(|slice| (slice.placement, slice.driver_id))
-            .collect()
-    };
-    let key = |spec: &InstanceSpec| (spec.placement, spec.driver_id, slices(spec));
-    a.instances.iter().map(key).eq(b.instances.iter().map(key))
 }
 
 /// `2x1g.10gb (1g.10gb at 4:1, 1g.10gb at 5:1)`.
