@@ -6,7 +6,7 @@ use geometry::inventory::Inventory;
 use plan::testing::{Choices, inventory, wish};
 use plan::{Action, GpuWish, Policy, Wish, difference, plan};
 use proptest::prelude::*;
-use units::Mode;
+use units::{Mode, ProfileName};
 
 fn machine_and_wish(list: &[u16]) -> (Inventory, Wish) {
     let mut choices = Choices::new(list);
@@ -44,6 +44,33 @@ fn a_record_with_the_names_of_another_driver_comes_back_under_those_of_this_one(
     let plan = plan(&inventory, &wish, &Policy::default()).unwrap();
     assert_eq!(lint::check(&inventory, &plan), []);
     assert_eq!(plan.gpus[0].after, now);
+}
+
+/// A checkpoint does not tell where compute instances were.
+#[test]
+fn slices_without_a_place_get_one() {
+    let [one, two] = ["1c.3g.40gb", "2c.3g.40gb"].map(|name| name.parse().unwrap());
+    let three = "3g.40gb".parse().unwrap();
+    let board = geometry::catalogue::by_key("H100-80GB-SXM").unwrap();
+    let empty = plan::testing::gpu(board, 0, Mode::On);
+    let (mut all, mut part) = (empty.clone(), empty.clone());
+    plan::testing::put(&mut part, &three, 4, &[(ProfileName::clone(&one), 2)]);
+    plan::testing::put(&mut all, &three, 4, &[(two, 0), (one, 2)]);
+    let placed = all.layout();
+    let mut recorded = placed.clone();
+    for compute in &mut recorded.instances[0].compute {
+        compute.placement = None;
+    }
+    let wish = Wish {
+        gpus: [(0, GpuWish::Exact(recorded))].into(),
+        warnings: Vec::new(),
+    };
+    for there in [empty, part, all] {
+        let inventory = plan::testing::machine(vec![there]);
+        let plan = plan(&inventory, &wish, &Policy::default()).unwrap();
+        assert_eq!(lint::check(&inventory, &plan), []);
+        assert_eq!(plan.gpus[0].after, placed);
+    }
 }
 
 /// A driver may tell of more engines than the catalogue has.

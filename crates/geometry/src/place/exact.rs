@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A recorded layout, put back exactly where it was.
 
+use std::cmp::Reverse;
+
 use units::Placement;
 
+use super::inside;
 use super::need::{check_known, not_offered};
 use super::{Kept, PlaceError, Placed, Present};
 use crate::board::{Board, Profile};
@@ -22,8 +25,8 @@ pub(super) fn place(
     for spec in wanted {
         check_known(board)?;
         let profile = profile_of(board, spec)?;
-        let spec = &as_named(profile, spec);
-        let there = present.iter().position(|p| is_same(&p.spec, spec));
+        let mut spec = as_named(profile, spec);
+        let there = present.iter().position(|p| is_same(&p.spec, &spec));
         // What is there is possible, whatever the table says; but two cannot share a place.
         let reason = conflict(board, legal.iter().copied(), profile, spec.placement)
             .filter(|_| there.is_none() || legal.iter().any(|(_, p)| p.overlaps(spec.placement)));
@@ -39,10 +42,10 @@ pub(super) fn place(
         match there {
             Some(at) => placed
                 .keep
-                .push(keep(board, profile, at, &present[at], spec)?),
+                .push(keep(board, profile, at, &present[at], &spec)?),
             None => {
-                check_compute(board, profile, &[], &spec.compute)?;
-                placed.create.push(spec.clone());
+                spec.compute = seated(board, profile, &[], spec.compute)?;
+                placed.create.push(spec);
             }
         }
     }
@@ -105,17 +108,49 @@ fn keep(
             None => create.push(compute.clone()),
         }
     }
-    create.sort_by_key(|compute| (compute.placement, compute.driver_id));
     let stay: Vec<&ComputeSpec> = (0..present.spec.compute.len())
         .filter(|at| !destroy.contains(at))
         .map(|at| &present.spec.compute[at])
         .collect();
-    check_compute(board, profile, &stay, &create)?;
     Ok(Kept {
         present: at,
+        create_compute: seated(board, profile, &stay, create)?,
         destroy_compute: destroy,
-        create_compute: create,
     })
+}
+
+/// Those that come, by place. One without a place, as checkpoints have them, takes the lowest that
+/// is free, the largest first; where the driver hides the places of those that stay, it chooses.
+fn seated(
+    board: &Board,
+    profile: &Profile,
+    stay: &[&ComputeSpec],
+    mut create: Vec<ComputeSpec>,
+) -> Result<Vec<ComputeSpec>, PlaceError> {
+    check_compute(board, profile, stay, &create)?;
+    let others = stay.iter().copied().chain(&create);
+    let taken = others.filter_map(|compute| compute.placement);
+    let taken = taken.fold(0, |mask, place| mask | place.mask());
+    let mut open: Vec<&mut ComputeSpec> = create.iter_mut().collect();
+    open.retain(|compute| compute.placement.is_none());
+    open.sort_by_key(|compute| Reverse(compute.profile.compute_slices()));
+    let sizes: Vec<u8> = open.iter().map(|c| c.profile.compute_slices()).collect();
+    let mut found = Vec::new();
+    if stay.iter().all(|compute| compute.placement.is_some()) {
+        if !inside::seat(profile, &sizes, taken, &mut found) {
+            return Err(PlaceError::Illegal {
+                board: board.key.clone(),
+                profile: open[0].profile.clone(),
+                placement: Placement::new(0, sizes[0]),
+                reason: "no such place is free in the GPU instance",
+            });
+        }
+        for (compute, (_, place)) in open.iter_mut().zip(found) {
+            compute.placement = place;
+        }
+    }
+    create.sort_by_key(|compute| (compute.placement, compute.driver_id));
+    Ok(create)
 }
 
 /// Whether these compute instances can be created beside those that stay.

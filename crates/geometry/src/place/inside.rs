@@ -100,7 +100,7 @@ fn complete(
 }
 
 /// Finds free places for compute instances of these sizes, lowest first.
-fn seat(
+pub(super) fn seat(
     profile: &Profile,
     sizes: &[u8],
     taken: u64,
