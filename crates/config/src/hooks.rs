@@ -133,8 +133,7 @@ fn items<T>(
         return Vec::new();
     }
     let list = sink.sequence(node, expected).unwrap_or_default();
-    let read = |(at, item)| sink.item(at, |sink| read(sink, item));
-    list.iter().enumerate().filter_map(read).collect()
+    sink.each(list, read).into_iter().flatten().collect()
 }
 
 fn hook(sink: &mut Sink, node: &Node) -> Option<Hook> {

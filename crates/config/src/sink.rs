@@ -147,6 +147,18 @@ impl Sink {
         result
     }
 
+    /// Reads each item of the list at the present path, also after one that cannot be read.
+    pub fn each<T>(
+        &mut self,
+        items: &[Node],
+        mut read: impl FnMut(&mut Self, &Node) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        let items = items.iter().enumerate();
+        items
+            .map(|(index, item)| self.item(index, |sink| read(sink, item)))
+            .collect()
+    }
+
     /// What `read` notes belongs to the named configuration.
     pub fn in_config<R>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> R) -> R {
         let before = self.config.replace(name.to_owned());

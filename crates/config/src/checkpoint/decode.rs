@@ -138,9 +138,7 @@ fn list<T>(
         return Some(Vec::new());
     }
     let items = sink.sequence(node, "a list")?;
-    let read = |(at, item)| sink.item(at, |sink| read(sink, item));
-    let read: Vec<Option<T>> = items.iter().enumerate().map(read).collect();
-    read.into_iter().collect()
+    sink.each(items, read).into_iter().collect()
 }
 
 fn number<T: TryFrom<i64>>(sink: &mut Sink, node: &Node) -> Option<T> {

@@ -238,11 +238,10 @@ fn plugin(sink: &mut Sink, mapping: &Mapping) -> Plugin {
 
 fn list_strategies(sink: &mut Sink, node: &Node) -> Option<BTreeSet<ListStrategy>> {
     match &node.value {
-        Value::Sequence(items) if !items.is_empty() => {
-            let read = |(at, item)| sink.item(at, |sink| choice::<ListStrategy>(sink, item));
-            let words: Vec<_> = items.iter().enumerate().map(read).collect();
-            words.into_iter().collect()
-        }
+        Value::Sequence(items) if !items.is_empty() => sink
+            .each(items, choice::<ListStrategy>)
+            .into_iter()
+            .collect(),
         Value::String(_) => choice(sink, node).map(|word| BTreeSet::from([word])),
         _ => {
             sink.wrong(node, &format!("a list, or {}", ListStrategy::expected()));
@@ -297,9 +296,7 @@ fn resources(sink: &mut Sink, mapping: &Mapping) -> Resources {
 fn patterns(sink: &mut Sink, node: &Node) -> Option<Vec<Pattern>> {
     let items = sink.sequence(node, "a list of {pattern, name}")?;
     sharing::not_portable(sink, node, "names of one's own");
-    let read = |(index, item)| sink.item(index, |sink| pattern(sink, item));
-    let patterns: Vec<_> = items.iter().enumerate().map(read).collect();
-    patterns.into_iter().collect()
+    sink.each(items, pattern).into_iter().collect()
 }
 
 fn pattern(sink: &mut Sink, node: &Node) -> Option<Pattern> {

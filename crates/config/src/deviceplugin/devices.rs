@@ -74,9 +74,8 @@ pub(super) fn selection(sink: &mut Sink, node: &Node) -> Option<Devices> {
     let devices = match &node.value {
         Value::String(text) if text == "all" => return Some(Devices::All),
         Value::Sequence(items) => {
-            let read = |(index, item)| sink.item(index, |sink| device(sink, item));
-            let list: Vec<_> = items.iter().enumerate().map(read).collect();
-            Devices::List(list.into_iter().collect::<Option<_>>()?)
+            let list = sink.each(items, device).into_iter();
+            Devices::List(list.collect::<Option<_>>()?)
         }
         _ => match node.as_int().map(u32::try_from) {
             Some(Ok(count)) if count > 0 => Devices::Count(count),

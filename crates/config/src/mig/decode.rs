@@ -74,8 +74,10 @@ fn decode_entries(sink: &mut Sink, node: &Node) -> Vec<Entry> {
     if items.is_empty() {
         sink.error(node.at, "an empty list", format!("expected {ENTRIES}"));
     }
-    let decode = |(index, item)| sink.item(index, |sink| decode_entry(sink, item));
-    items.iter().enumerate().filter_map(decode).collect()
+    sink.each(items, decode_entry)
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn decode_entry(sink: &mut Sink, node: &Node) -> Option<Entry> {
@@ -120,10 +122,11 @@ fn decode_filter(sink: &mut Sink, node: &Node) -> Vec<DeviceFilter> {
     match &node.value {
         Value::Null => Vec::new(),
         Value::String(text) if text.is_empty() => Vec::new(),
-        Value::Sequence(items) => {
-            let read = |(index, item)| sink.item(index, |sink| decode_one_filter(sink, item));
-            items.iter().enumerate().filter_map(read).collect()
-        }
+        Value::Sequence(items) => sink
+            .each(items, decode_one_filter)
+            .into_iter()
+            .flatten()
+            .collect(),
         _ => decode_one_filter(sink, node).into_iter().collect(),
     }
 }
@@ -158,8 +161,7 @@ fn decode_devices(sink: &mut Sink, node: &Node) -> Option<Devices> {
         return Some(Devices::Indices(vec![index]));
     }
     let items = sink.sequence(node, EXPECTED)?;
-    let read = |(at, item)| sink.item(at, |sink| sink.int(item, "a GPU index such as 0"));
-    let indices: Vec<Option<i64>> = items.iter().enumerate().map(read).collect();
+    let indices = sink.each(items, |sink, item| sink.int(item, "a GPU index such as 0"));
     indices
         .into_iter()
         .collect::<Option<_>>()
