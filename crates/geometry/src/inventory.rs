@@ -18,6 +18,9 @@ pub struct Inventory {
     pub cuda_version: (u16, u16),
     /// GPUs by rising index.
     pub gpus: Vec<Gpu>,
+    /// Indices of GPUs that the driver counts and cannot reach any more: they fell off the bus.
+    #[serde(default)]
+    pub lost: Vec<u32>,
 }
 
 /// One physical GPU.

@@ -45,15 +45,21 @@ impl ReadGpus for Driver {
         let driver_version = ask_text!(functions, nvmlSystemGetDriverVersion())
             .map_err(on_machine("read the driver version"))?;
         let count = count(&session).map_err(on_machine("count the GPUs"))?;
-        let mut gpus = Vec::new();
+        let (mut gpus, mut lost) = (Vec::new(), Vec::new());
         for index in 0..count {
-            let device = device_at(&session, index)?;
-            gpus.push(self.read(&session, &device, index)?);
+            let read =
+                device_at(&session, index).and_then(|device| self.read(&session, &device, index));
+            match read {
+                Ok(gpu) => gpus.push(gpu),
+                Err(error) if error.nvml() == Some(NvmlCode::GPU_IS_LOST) => lost.push(index),
+                Err(error) => return Err(error),
+            }
         }
         Ok(Inventory {
             driver_version,
             cuda_version: cuda_version(&session)?,
             gpus,
+            lost,
         })
     }
 

@@ -11,8 +11,8 @@ pub trait ReadGpus: Sync {
     /// Everything about every GPU.
     ///
     /// # Errors
-    /// If the driver cannot be asked at all. One GPU that is lost is left out of the list only if
-    /// the driver does not count it; else it is an error that names it.
+    /// If the driver or one of its GPUs cannot be asked. GPUs that fell off the bus are no error:
+    /// they are in [`Inventory::lost`].
     fn inventory(&self) -> Result<Inventory, Error>;
 
     /// Everything about one GPU.

@@ -86,7 +86,7 @@ impl Host<'_> {
 /// wished as it was in force, a new one as it was asked for.
 ///
 /// # Errors
-/// [`Error::GpuGone`] if one is not in the machine any more.
+/// [`Error::GpuGone`] if one is not in the machine any more; [`Code::GpuLost`] if it fell off the bus.
 pub(crate) fn wish(
     inventory: &Inventory,
     id: u64,
@@ -96,10 +96,7 @@ pub(crate) fn wish(
     let mut wish = Wish::default();
     for record in records {
         let gpu = inventory.gpus.iter().find(|gpu| gpu.uuid == record.uuid);
-        let gpu = gpu.ok_or_else(|| Error::GpuGone {
-            gpu: record.uuid.clone(),
-            id,
-        })?;
+        let gpu = gpu.ok_or_else(|| gone(inventory, record, id))?;
         let (on, layout) = match toward {
             Toward::Old => (record.before.mode.is_on(), &record.before.layout),
             Toward::New => (record.after.mode.will_be_on(), &record.after.layout),
@@ -114,6 +111,25 @@ pub(crate) fn wish(
     Ok(wish)
 }
 
+/// A GPU that the driver no longer lists was lost, if any was: a lost GPU tells no UUID.
+fn gone(inventory: &Inventory, record: &GpuRecord, id: u64) -> Error {
+    if inventory.lost.is_empty() {
+        return Error::GpuGone {
+            gpu: record.uuid.clone(),
+            id,
+        };
+    }
+    let lost: Vec<String> = inventory.lost.iter().map(ToString::to_string).collect();
+    Error::Refused(plan::Refusal::new(
+        Code::GpuLost,
+        format!(
+            "{}, of which change {id} is, cannot be reached: GPU {} fell off the bus",
+            record.uuid,
+            lost.join(", ")
+        ),
+    ))
+}
+
 /// What a person does about a change that is stuck.
 fn next_step(then: &Cause) -> String {
     let first = match then.code {
@@ -123,7 +139,7 @@ fn next_step(then: &Cause) -> String {
         }
         Code::StateUnwritable => "make the state folder writable",
         Code::ResetNeeded => "stop what uses the GPU or its peers, so that it can be reset",
-        Code::RebootNeeded => "reboot the machine",
+        Code::GpuLost | Code::RebootNeeded => "reboot the machine",
         Code::NoPermission => "become root",
         _ => "look at the driver's log (`dmesg`, `nvidia-smi`)",
     };

@@ -43,7 +43,9 @@ fn an_inventory_says_what_the_world_is() {
         driver_version,
         cuda_version,
         gpus,
+        lost,
     } = driver(&handle).inventory().unwrap();
+    assert!(lost.is_empty());
     assert_eq!(
         (driver_version.as_str(), cuda_version),
         ("580.95.05", (13, 0))

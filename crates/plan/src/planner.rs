@@ -8,7 +8,7 @@ use units::{Code, Mode};
 
 use crate::change::Change;
 use crate::mode::ModeWay;
-use crate::refusal::{Notes, Refusal, gpu_name};
+use crate::refusal::{Notes, Refusal, Warning, gpu_name, lost};
 use crate::step::{GpuPlan, Plan};
 use crate::text::{count, layout_text, list};
 use crate::wish::{GpuWish, Policy, Wish};
@@ -44,6 +44,12 @@ pub fn plan(inventory: &Inventory, wish: &Wish, policy: &Policy) -> Result<Plan,
         return Err(refusal);
     }
     let mut warnings = wish.warnings.clone();
+    if !inventory.lost.is_empty() {
+        warnings.push(Warning {
+            code: Code::GpuLost,
+            message: lost(&inventory.lost),
+        });
+    }
     warnings.extend(notes.into_warnings());
     Ok(Plan { gpus, warnings })
 }

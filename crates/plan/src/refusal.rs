@@ -7,6 +7,8 @@ use geometry::inventory::{Gpu, Inventory};
 use serde::Serialize;
 use units::Code;
 
+use crate::text::list;
+
 /// Why a wish is refused. Nothing has been touched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{message}")]
@@ -29,8 +31,11 @@ impl Refusal {
         }
     }
 
-    /// This machine has no GPU of that index.
+    /// This machine has no GPU of that index, or has lost it.
     pub(crate) fn unknown_gpu(inventory: &Inventory, index: u32) -> Self {
+        if inventory.lost.contains(&index) {
+            return Self::new(Code::GpuLost, lost(&[index]));
+        }
         Self {
             choices: inventory
                 .gpus
@@ -78,6 +83,15 @@ impl Notes {
             }
         })
     }
+}
+
+/// What there is to say of GPUs that fell off the bus.
+pub(crate) fn lost(indices: &[u32]) -> String {
+    format!(
+        "GPU {} fell off the bus: the driver can neither read nor change it; see the kernel log, and \
+         reboot the machine",
+        list(indices)
+    )
 }
 
 /// `GPU 3 (NVIDIA A30)`.

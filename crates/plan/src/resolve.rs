@@ -19,8 +19,12 @@ use crate::wish::{GpuWish, Wish};
 /// entries that match nothing at all are refused.
 ///
 /// # Errors
-/// [`Code::NoGpuMatches`] with the indices and PCI ids that there are.
+/// [`Code::NoGpuMatches`] with the indices and PCI ids that there are; [`Code::GpuLost`] if an entry
+/// names a GPU that fell off the bus by its index.
 pub fn resolve(entries: &[Entry], inventory: &Inventory) -> Result<Wish, Refusal> {
+    if let Some(lost) = lost_and_named(entries, inventory) {
+        return Err(Refusal::unknown_gpu(inventory, lost));
+    }
     let mut wish = Wish::default();
     let mut by_entry: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     let mut matched = false;
@@ -128,6 +132,21 @@ fn overlaps(inventory: &Inventory, by_entry: &BTreeMap<u32, Vec<usize>>) -> Vec<
     notes.into_warnings().collect()
 }
 
+/// The indices that entries name.
+fn named(entries: &[Entry]) -> impl Iterator<Item = i64> {
+    let named = entries.iter().flat_map(|entry| match &entry.devices {
+        Devices::All => &[],
+        Devices::Indices(indices) => indices.as_slice(),
+    });
+    named.copied()
+}
+
+/// The first lost GPU that an entry names.
+fn lost_and_named(entries: &[Entry], inventory: &Inventory) -> Option<u32> {
+    let lost = |index: &u32| named(entries).any(|named| named == i64::from(*index));
+    inventory.lost.iter().copied().find(lost)
+}
+
 /// Indices of the configuration that no GPU has.
 fn indices_without_gpu(entries: &[Entry], inventory: &Inventory) -> Option<Warning> {
     let there: BTreeSet<i64> = inventory
@@ -135,11 +154,7 @@ fn indices_without_gpu(entries: &[Entry], inventory: &Inventory) -> Option<Warni
         .iter()
         .map(|gpu| i64::from(gpu.index))
         .collect();
-    let named = entries.iter().flat_map(|entry| match &entry.devices {
-        Devices::All => &[],
-        Devices::Indices(indices) => indices.as_slice(),
-    });
-    let named: BTreeSet<i64> = named.copied().collect();
+    let named: BTreeSet<i64> = named(entries).collect();
     let missing: Vec<i64> = named.difference(&there).copied().collect();
     (!missing.is_empty()).then(|| Warning {
         code: Code::IndexWithoutGpu,

@@ -58,6 +58,7 @@ pub fn inventory(choices: &mut Choices<'_>) -> Inventory {
 /// A machine with these GPUs.
 pub fn machine(gpus: Vec<Gpu>) -> Inventory {
     Inventory {
+        lost: Vec::new(),
         driver_version: "580.95.05".into(),
         cuda_version: (13, 0),
         gpus,

@@ -64,6 +64,8 @@ codes! {
     ForeignChange = "foreign-change", 5;
     /// Warning: MIG is on and the GPU has no slice.
     GpuEmpty = "gpu-empty", 0;
+    /// A GPU fell off the bus: nothing can be read of it or done to it.
+    GpuLost = "gpu-lost", 3;
     /// A hook ended with an error.
     HookFailed = "hook-failed", 2;
     /// Warning: an IMEX channel is asked for and has no device node.

@@ -35,6 +35,9 @@ pub fn print(inventory: &Inventory, output: &mut Output<'_>) -> Result<(), Failu
             output.warn(Code::OrphanInstance, message);
         }
     }
+    for index in &inventory.lost {
+        output.warn(Code::GpuLost, format!("GPU {index} fell off the bus"));
+    }
     match output.format {
         Some(Format::Json | Format::Yaml) => output.machine(&ListReport::of(inventory)),
         Some(Format::NvidiaSmi) => output.text(nvidia_smi(inventory)),
@@ -194,6 +197,8 @@ struct ListReport<'a> {
     driver_version: &'a str,
     cuda_version: String,
     gpus: Vec<GpuReport<'a>>,
+    /// Indices of GPUs that fell off the bus.
+    lost: &'a [u32],
 }
 
 #[derive(Serialize)]
@@ -222,6 +227,7 @@ impl<'a> ListReport<'a> {
             driver_version: &inventory.driver_version,
             cuda_version: format!("{major}.{minor}"),
             gpus: inventory.gpus.iter().map(GpuReport::of).collect(),
+            lost: &inventory.lost,
         }
     }
 }

@@ -181,7 +181,10 @@ pub fn index(gpu: &str, inventory: &Inventory) -> Result<u32, Failure> {
         known.index.to_string() == gpu || known.uuid.as_str() == gpu
     };
     let found = inventory.gpus.iter().find(|known| is_it(known));
-    found.map(|gpu| gpu.index).ok_or_else(|| {
+    // A lost GPU is refused by the planner, which knows what to say of it.
+    let lost = inventory.lost.iter().find(|index| index.to_string() == gpu);
+    let found = found.map(|gpu| gpu.index).or(lost.copied());
+    found.ok_or_else(|| {
         let known = inventory.gpus.iter();
         let choices = known
             .map(|gpu| format!("{}: {} {}", gpu.index, gpu.name, gpu.uuid))

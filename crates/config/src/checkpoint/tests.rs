@@ -57,6 +57,7 @@ fn instance(id: u32, driver_id: u32, start: u8, compute: bool) -> GpuInstance {
 
 fn machine() -> Inventory {
     Inventory {
+        lost: Vec::new(),
         driver_version: "580.95.05".to_owned(),
         cuda_version: (13, 0),
         gpus: vec![

@@ -24,6 +24,7 @@ pub fn node(gpus: &[(&str, Option<&[&str]>)], settings: &str) -> Node {
         .map(|(index, (name, slices))| gpu(index, name, *slices, &mut node))
         .collect();
     node.inventory = Some(Inventory {
+        lost: Vec::new(),
         driver_version: "580.95.05".to_owned(),
         cuda_version: (13, 0),
         gpus,

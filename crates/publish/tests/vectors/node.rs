@@ -29,6 +29,7 @@ pub fn node(described: &Value, config: Config) -> Node {
     }
     let cuda = pair(&described["cuda_version"]);
     node.inventory = Some(Inventory {
+        lost: Vec::new(),
         driver_version: text(&described["driver_version"]),
         cuda_version: (u16::from(cuda.0), u16::from(cuda.1)),
         gpus,
