@@ -78,9 +78,11 @@ fn parse_part(part: &str) -> Result<(u32, ProfileName), Refusal> {
             (count, profile)
         }
     };
-    let profile = profile
-        .parse()
-        .map_err(|error: units::ParseProfileError| wrong(error.reason))?;
+    let read = profile.parse::<ProfileName>();
+    let profile = read.map_err(|error| match ProfileName::meant_by(profile) {
+        Some(meant) => wrong(&format!("{}; did you mean {meant}?", error.reason)),
+        None => wrong(error.reason),
+    })?;
     Ok((count, profile))
 }
 

@@ -99,6 +99,14 @@ impl ProfileName {
         })
     }
 
+    /// The profile that somebody meant who wrote it in capitals, as in a label or as in a resource
+    /// name: `1G.10GB`, `1g.10gb.me`, `mig-1g.10gb`.
+    pub fn meant_by(text: &str) -> Option<Self> {
+        let usual = text.trim().to_lowercase();
+        let usual = usual.trim_start_matches("mig-").replacen("gb.", "gb+", 1);
+        usual.parse().ok()
+    }
+
     /// The profile of the GPU instance: without the compute prefix.
     pub fn gpu_instance(&self) -> Self {
         Self {

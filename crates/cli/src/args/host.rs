@@ -201,7 +201,7 @@ pub struct AssertArgs {
 /// Arguments of `host generate-config`.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
-    /// Write to this file instead of standard output.
+    /// Write to this file instead of standard output [env: MIG_PARTED_OUTPUT_FILE].
     #[arg(short = 'f', long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
 }
@@ -209,12 +209,12 @@ pub struct GenerateArgs {
 /// Arguments of `host export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Write to this file instead of standard output.
+    /// Write to this file instead of standard output [env: MIG_PARTED_OUTPUT_FILE].
     #[arg(short = 'f', long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
-    /// Name of the configuration.
-    #[arg(short = 'l', long, value_name = "NAME", default_value = config::export::DEFAULT_LABEL)]
-    pub config_label: String,
+    /// Name of the configuration [env: MIG_PARTED_CONFIG_LABEL] [default: current].
+    #[arg(short = 'l', long, value_name = "NAME")]
+    pub config_label: Option<String>,
 }
 
 /// Arguments of `host checkpoint`.

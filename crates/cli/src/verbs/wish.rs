@@ -175,7 +175,7 @@ fn indices(gpus: &[String], inventory: &Inventory) -> Result<Vec<u32>, Failure> 
 /// The index of a GPU given by index or UUID.
 ///
 /// # Errors
-/// If there is no such GPU.
+/// If the text is neither, or there is no such GPU.
 pub fn index(gpu: &str, inventory: &Inventory) -> Result<u32, Failure> {
     let is_it = |known: &geometry::inventory::Gpu| {
         known.index.to_string() == gpu || known.uuid.as_str() == gpu
@@ -184,6 +184,12 @@ pub fn index(gpu: &str, inventory: &Inventory) -> Result<u32, Failure> {
     // A lost GPU is refused by the planner, which knows what to say of it.
     let lost = inventory.lost.iter().find(|index| index.to_string() == gpu);
     let found = found.map(|gpu| gpu.index).or(lost.copied());
+    if found.is_none() && gpu.parse::<u32>().is_err() && gpu.parse::<units::GpuUuid>().is_err() {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("{gpu:?} is no GPU: expected an index such as 0 or a UUID, several as 0,2"),
+        ));
+    }
     found.ok_or_else(|| {
         let known = inventory.gpus.iter();
         let choices = known

@@ -232,11 +232,9 @@ fn decode_name(sink: &mut Sink, text: &str, at: Position) -> Option<ProfileName>
         Ok(name) => return Some(name),
         Err(error) => error,
     };
-    let usual = text.trim().to_lowercase();
-    let usual = usual.trim_start_matches("mig-").replacen("gb.", "gb+", 1);
-    let hint = match usual.parse::<ProfileName>() {
-        Ok(meant) => format!("did you mean {meant}?"),
-        Err(_) => "expected a profile such as 1g.10gb, 1c.3g.40gb, 1g.10gb+me or 1g.24gb-me".into(),
+    let hint = match ProfileName::meant_by(text) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => "expected a profile such as 1g.10gb, 1c.3g.40gb, 1g.10gb+me or 1g.24gb-me".into(),
     };
     let found = format!("the profile {}", quoted(text));
     sink.error(at, found, format!("{}; {hint}", error.reason));
