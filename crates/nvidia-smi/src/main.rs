@@ -22,6 +22,7 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use geometry::inventory::Inventory;
 use gpu::{Driver, ReadGpus};
 
 use crate::args::{Action, Args};
@@ -30,6 +31,9 @@ use crate::select::Selection;
 
 /// The environment variable that names the NVML library.
 const LIBRARY_VARIABLE: &str = "NVMLSIM_LIBRARY";
+
+/// The exit status when a GPU is lost: NVML's code, as the original.
+const LOST: u8 = 15;
 
 fn main() -> ExitCode {
     let mut out = stdout().lock();
@@ -55,29 +59,55 @@ fn run(words: Vec<String>, out: &mut dyn Write) -> Result<(), Failure> {
     let driver = Driver::load(library.as_deref())?;
     let inventory = driver.inventory()?;
     let chosen = Selection::of(&inventory, gpus.as_deref(), instances, compute)?;
+    let lost = if gpus.is_none() {
+        &inventory.lost[..]
+    } else {
+        &[]
+    };
+    for index in lost {
+        writeln!(
+            out,
+            "Unable to determine the device handle for GPU{index}: GPU is lost.  \
+             Reboot the system to recover this GPU"
+        )?;
+    }
+    perform(action, driver, &inventory, &chosen, out)?;
+    match lost {
+        [] => Ok(()),
+        _ => Err(Failure::Said(LOST)),
+    }
+}
+
+fn perform(
+    action: Action,
+    driver: Driver,
+    inventory: &Inventory,
+    chosen: &Selection<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     match action {
-        Action::Overview => overview::print(&driver, &inventory, &chosen, out),
-        Action::List => query::list(&chosen, out),
+        Action::Overview => overview::print(&driver, inventory, chosen, out),
+        Action::List => query::list(chosen, out),
         Action::Query { fields, format } => {
-            query::print(&driver, &inventory, &chosen, &fields, format, out)
+            query::print(&driver, inventory, chosen, &fields, format, out)
         }
-        Action::Mode(on) => mode::set(&driver, &chosen, on, out),
+        Action::Mode(on) => mode::set(&driver, chosen, on, out),
         Action::Reset => {
             drop(driver);
-            mode::reset(&chosen, out)
+            mode::reset(chosen, out)
         }
-        Action::Profiles => mig_tables::profiles(&driver, &chosen, out),
-        Action::Placements => mig_tables::placements(&chosen, out),
-        Action::Instances => mig_tables::instances(&chosen, out),
-        Action::ComputeInstances => mig_tables::compute_instances(&chosen, out),
+        Action::Profiles => mig_tables::profiles(&driver, chosen, out),
+        Action::Placements => mig_tables::placements(chosen, out),
+        Action::Instances => mig_tables::instances(chosen, out),
+        Action::ComputeInstances => mig_tables::compute_instances(chosen, out),
         Action::Create {
             profiles,
             with_compute,
-        } => create::gpu_instances(&driver, &chosen, &profiles, with_compute, out),
+        } => create::gpu_instances(&driver, chosen, &profiles, with_compute, out),
         Action::CreateCompute { profiles } => {
-            create::compute_instances(&driver, &chosen, &profiles, out)
+            create::compute_instances(&driver, chosen, &profiles, out)
         }
-        Action::DestroyCompute => destroy::compute_instances(&driver, &chosen, out),
-        Action::Destroy => destroy::gpu_instances(&driver, &chosen, out),
+        Action::DestroyCompute => destroy::compute_instances(&driver, chosen, out),
+        Action::Destroy => destroy::gpu_instances(&driver, chosen, out),
     }
 }
