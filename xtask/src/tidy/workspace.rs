@@ -22,6 +22,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("plan", &["config", "geometry", "units"], &[]),
     ("lint", &["geometry", "plan", "units"], &[]),
     ("publish", &["config", "geometry", "plan", "units"], &[]),
+    ("deviceplugin", &["config", "plan", "publish", "units"], &[]),
     ("gpu", &["geometry", "units"], &[]),
     ("nvmlsim", &["geometry", "gpu", "units"], &[]),
     (

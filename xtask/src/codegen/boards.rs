@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask codegen`: `data/mig-catalogue.json` to the board tables of crate `geometry`.
+//! `data/mig-catalogue.json` to the board tables of crate `geometry`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
+
+use super::path;
 
 /// Engine counts that nobody has published are taken from the board in the second column, from the
 /// profile of the same kind. Each of these boards is marked as an estimate.
@@ -82,24 +84,15 @@ struct ComputeFacts {
     placements: Option<Vec<PlacementFacts>>,
 }
 
-/// Writes the tables.
+/// The tables and their source.
 ///
 /// # Errors
 /// A sentence if the facts cannot be read or do not have the expected form.
-pub fn run() -> Result<(), String> {
-    let (from, to) = (path("data/mig-catalogue.json"), path(TABLES));
+pub fn generated() -> Result<Vec<(PathBuf, String)>, String> {
+    let from = path("data/mig-catalogue.json");
     let facts = std::fs::read_to_string(&from).map_err(|e| format!("{}: {e}", from.display()))?;
-    std::fs::write(&to, render(&facts)?).map_err(|e| format!("{}: {e}", to.display()))?;
-    println!("wrote {TABLES}");
-    Ok(())
-}
-
-const TABLES: &str = "crates/geometry/src/catalogue/generated.rs";
-
-fn path(relative: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .join(relative)
+    let tables = PathBuf::from("crates/geometry/src/catalogue/generated.rs");
+    Ok(vec![(tables, render(&facts)?)])
 }
 
 /// The Rust source of the tables for these facts.
@@ -307,20 +300,5 @@ fn confidence(board: &BoardFacts, profile: &ProfileFacts) -> &'static str {
         ("derived", "verified_nvml_output") if full => "Documented",
         ("derived" | "unknown", _) | (_, "derived" | "unknown") => "Derived",
         _ => "Documented",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tables_are_those_of_the_facts() {
-        let facts = std::fs::read_to_string(path("data/mig-catalogue.json")).unwrap();
-        let tables = std::fs::read_to_string(path(TABLES)).unwrap();
-        assert!(
-            render(&facts).unwrap() == tables,
-            "{TABLES} is stale: run `cargo xtask codegen`"
-        );
     }
 }

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A kubelet that does what the real one does with plugins, and tells everything.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deviceplugin::wire::deviceplugin as wire;
+use tokio::net::UnixListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::{Channel, Endpoint, Server};
+use tonic::{Request, Response, Status};
+use wire::device_plugin_client::DevicePluginClient;
+use wire::registration_server::{Registration, RegistrationServer};
+
+/// Longest wait for something that must happen, in virtual time.
+const SOON: Duration = Duration::from_secs(120);
+
+/// What the kubelet sees.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A registration, which was taken.
+    Registered(wire::RegisterRequest),
+    /// A list of a resource.
+    Listed(String, Vec<wire::Device>),
+    /// The plugin ended the stream of a resource.
+    Ended(String),
+}
+
+/// A folder that is gone when it is dropped.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("slicewright-kubelet-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn kubelet_socket(&self) -> PathBuf {
+        self.0.join("kubelet.sock")
+    }
+
+    /// Names of the plugins' sockets.
+    pub fn sockets(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name != "kubelet.sock").collect();
+        names.sort();
+        names
+    }
+
+    pub fn empty(&self) {
+        for entry in std::fs::read_dir(&self.0).unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running kubelet.
+pub struct Kubelet {
+    events: mpsc::UnboundedReceiver<Event>,
+    inner: Inner,
+    serving: tokio::task::JoinHandle<()>,
+    stop: tokio::sync::oneshot::Sender<()>,
+}
+
+#[derive(Clone)]
+struct Inner {
+    folder: PathBuf,
+    events: mpsc::UnboundedSender<Event>,
+    plugins: Arc<Mutex<BTreeMap<String, DevicePluginClient<Channel>>>>,
+    streams: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl Kubelet {
+    /// Starts one, which replaces the socket of the one before.
+    pub fn start(folder: &Folder) -> Self {
+        let socket = folder.kubelet_socket();
+        let _ = std::fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket).unwrap();
+        let (sender, events) = mpsc::unbounded_channel();
+        let inner = Inner {
+            folder: folder.path().to_owned(),
+            events: sender,
+            plugins: Arc::default(),
+            streams: Arc::default(),
+        };
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let service = RegistrationServer::new(inner.clone());
+        let serving = tokio::spawn(async move {
+            let stopped = async { stopped.await.unwrap_or_default() };
+            Server::builder()
+                .add_service(service)
+                .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stopped)
+                .await
+                .unwrap();
+        });
+        Self {
+            events,
+            inner,
+            serving,
+            stop,
+        }
+    }
+
+    /// Ends it as a killed one ends: connections break, and its socket's file stays.
+    pub async fn stop(self) {
+        self.hang_up().await;
+        let _ = self.stop.send(());
+        self.serving.await.unwrap();
+    }
+
+    /// Ends its side of all streams.
+    pub async fn hang_up(&self) {
+        let mut streams = std::mem::take(&mut *self.inner.streams.lock().unwrap());
+        streams.shutdown().await;
+        self.inner.plugins.lock().unwrap().clear();
+    }
+
+    /// What happens next.
+    pub async fn event(&mut self) -> Event {
+        let event = timeout(SOON, self.events.recv()).await;
+        event.expect("nothing happens").unwrap()
+    }
+
+    /// The next is a registration; the name of its resource.
+    pub async fn registered(&mut self) -> String {
+        match self.event().await {
+            Event::Registered(request) => request.resource_name,
+            other => panic!("no registration: {other:?}"),
+        }
+    }
+
+    /// The next is a list of this resource; its devices, and whether each is healthy.
+    pub async fn listed(&mut self, resource: &str) -> Vec<(String, bool)> {
+        match self.event().await {
+            Event::Listed(name, devices) if name == resource => {
+                let devices = devices.into_iter();
+                devices.map(|it| (it.id, it.health == "Healthy")).collect()
+            }
+            other => panic!("no list of {resource}: {other:?}"),
+        }
+    }
+
+    /// The next is the end of a stream.
+    pub async fn ended(&mut self, resource: &str) {
+        let event = self.event().await;
+        assert_eq!(event, Event::Ended(resource.to_owned()));
+    }
+
+    /// Nothing happens for so long.
+    pub async fn quiet(&mut self, seconds: u64) {
+        if let Ok(event) = timeout(Duration::from_secs(seconds), self.events.recv()).await {
+            panic!("it is not quiet: {event:?}");
+        }
+    }
+
+    /// Calls the plugin of a resource.
+    pub fn plugin(&self, resource: &str) -> DevicePluginClient<Channel> {
+        self.inner.plugins.lock().unwrap()[resource].clone()
+    }
+}
+
+#[tonic::async_trait]
+impl Registration for Inner {
+    async fn register(
+        &self,
+        request: Request<wire::RegisterRequest>,
+    ) -> Result<Response<wire::Empty>, Status> {
+        let request = request.into_inner();
+        let name = request.resource_name.clone();
+        // As the real one: dials back, asks for options, then answers and opens the stream.
+        let socket = self.folder.join(&request.endpoint);
+        let endpoint = Endpoint::from_shared(format!("unix:{}", socket.display())).unwrap();
+        let refused = |error: tonic::transport::Error| Status::unavailable(error.to_string());
+        let channel = endpoint.connect().await.map_err(refused)?;
+        let mut client = DevicePluginClient::new(channel);
+        let options = client.get_device_plugin_options(wire::Empty {}).await?;
+        assert_eq!(Some(options.into_inner()), request.options);
+        let plugins = &self.plugins;
+        plugins.lock().unwrap().insert(name.clone(), client.clone());
+        let _ = self.events.send(Event::Registered(request));
+        let events = self.events.clone();
+        self.streams.lock().unwrap().spawn(async move {
+            let mut lists = client
+                .list_and_watch(wire::Empty {})
+                .await
+                .unwrap()
+                .into_inner();
+            while let Ok(Some(list)) = lists.message().await {
+                let _ = events.send(Event::Listed(name.clone(), list.devices));
+            }
+            let _ = events.send(Event::Ended(name));
+        });
+        Ok(Response::new(wire::Empty {}))
+    }
+}
