@@ -22,7 +22,11 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("plan", &["config", "geometry", "units"], &[]),
     ("lint", &["geometry", "plan", "units"], &[]),
     ("publish", &["config", "geometry", "plan", "units"], &[]),
-    ("deviceplugin", &["config", "plan", "publish", "units"], &[]),
+    (
+        "deviceplugin",
+        &["config", "plan", "publish", "units"],
+        &["geometry"],
+    ),
     ("gpu", &["geometry", "units"], &[]),
     ("nvmlsim", &["geometry", "gpu", "units"], &[]),
     (

@@ -149,8 +149,8 @@ async fn a_flip_and_back_is_one_stream() {
 #[tokio::test(start_paused = true)]
 async fn a_withdrawn_name_without_a_kubelet_is_closed() {
     let folder = Folder::new();
-    let (kubelet, plugins) = listening(&folder, offer([gpus(GPU, 0..2)])).await;
-    kubelet.stop().await;
+    let (mut kubelet, plugins) = listening(&folder, offer([gpus(GPU, 0..2)])).await;
+    kubelet.crash().await;
     plugins.offer(offer([]));
     assert!(plugins.wait_listed(Duration::from_secs(10)).await);
     let mut kubelet = Kubelet::start(&folder);

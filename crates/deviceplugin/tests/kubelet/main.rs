@@ -9,3 +9,4 @@ mod offers;
 mod pods;
 mod registration;
 mod stand_in;
+mod vectors;

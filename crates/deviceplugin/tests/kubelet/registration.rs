@@ -67,8 +67,8 @@ async fn a_resource_is_served_registered_and_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_restarted_kubelet_is_told_once() {
     let folder = Folder::new();
-    let (kubelet, plugins) = listening(&folder).await;
-    kubelet.stop().await;
+    let (mut kubelet, plugins) = listening(&folder).await;
+    kubelet.crash().await;
     let mut kubelet = Kubelet::start(&folder);
     assert_eq!(kubelet.registered().await, GPU);
     assert_eq!(kubelet.listed(GPU).await.len(), 2);
@@ -80,8 +80,8 @@ async fn a_restarted_kubelet_is_told_once() {
 #[tokio::test(start_paused = true)]
 async fn a_kubelet_that_empties_the_folder_is_told_once() {
     let folder = Folder::new();
-    let (kubelet, _plugins) = listening(&folder).await;
-    kubelet.stop().await;
+    let (mut kubelet, _plugins) = listening(&folder).await;
+    kubelet.crash().await;
     folder.empty();
     let mut kubelet = Kubelet::start(&folder);
     assert_eq!(kubelet.registered().await, GPU);
@@ -93,8 +93,8 @@ async fn a_kubelet_that_empties_the_folder_is_told_once() {
 #[tokio::test(start_paused = true)]
 async fn a_replaced_folder_is_noticed() {
     let folder = Folder::new();
-    let (kubelet, _plugins) = listening(&folder).await;
-    kubelet.stop().await;
+    let (mut kubelet, _plugins) = listening(&folder).await;
+    kubelet.crash().await;
     std::fs::remove_dir_all(folder.path()).unwrap();
     tokio::time::advance(Duration::from_secs(10)).await;
     std::fs::create_dir(folder.path()).unwrap();
@@ -139,7 +139,7 @@ async fn a_dead_kubelet_is_waited_for() {
     assert!(!status[0].registered, "{status:?}");
     assert_eq!(status[0].last_error, None);
     // One was there and is dead.
-    Kubelet::start(&folder).stop().await;
+    Kubelet::start(&folder).crash().await;
     assert!(!plugins.wait_listed(Duration::from_secs(3600)).await);
     let error = plugins.status()[0].last_error.clone().unwrap();
     assert!(error.contains("kubelet.sock"), "{error}");

@@ -80,7 +80,7 @@ pub struct Kubelet {
     events: mpsc::UnboundedReceiver<Event>,
     inner: Inner,
     serving: tokio::task::JoinHandle<()>,
-    stop: tokio::sync::oneshot::Sender<()>,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
 #[derive(Clone)]
@@ -107,7 +107,7 @@ impl Kubelet {
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let service = RegistrationServer::new(inner.clone());
         let serving = tokio::spawn(async move {
-            let stopped = async { stopped.await.unwrap_or_default() };
+            let stopped = async { drop(stopped.await) };
             Server::builder()
                 .add_service(service)
                 .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stopped)
@@ -118,15 +118,15 @@ impl Kubelet {
             events,
             inner,
             serving,
-            stop,
+            stop: Some(stop),
         }
     }
 
     /// Ends it as a killed one ends: connections break, and its socket's file stays.
-    pub async fn stop(self) {
+    pub async fn crash(&mut self) {
         self.hang_up().await;
-        let _ = self.stop.send(());
-        self.serving.await.unwrap();
+        self.stop = None;
+        (&mut self.serving).await.unwrap();
     }
 
     /// Ends its side of all streams.
@@ -169,9 +169,16 @@ impl Kubelet {
 
     /// Nothing happens for so long.
     pub async fn quiet(&mut self, seconds: u64) {
-        if let Ok(event) = timeout(Duration::from_secs(seconds), self.events.recv()).await {
-            panic!("it is not quiet: {event:?}");
+        assert_eq!(self.events_until_quiet(seconds).await, []);
+    }
+
+    /// What happens until nothing does for so long.
+    pub async fn events_until_quiet(&mut self, seconds: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Ok(event) = timeout(Duration::from_secs(seconds), self.events.recv()).await {
+            events.extend(event);
         }
+        events
     }
 
     /// Calls the plugin of a resource.

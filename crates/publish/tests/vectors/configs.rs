@@ -7,7 +7,8 @@ use config::deviceplugin::{Config, parse};
 use serde_json::Value;
 
 use super::node::text;
-use super::{Tally, read, same};
+use super::rules::same;
+use super::{Tally, read};
 
 /// Texts that are refused here though the recorded plugin takes them: it then waits for ever for an
 /// MPS daemon that refuses so many clients.

@@ -2,7 +2,7 @@
 //! Device-plugin cases: their steps one after the other. Sockets and restarts need a kubelet and
 //! are replayed elsewhere; what is published and answered before and after them is judged here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use publish::{
     AllocateFlags, Answer, CdiExtra, Fault, Links, Node, PreferenceRequest, Resource, XidPolicy,
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use units::Code;
 
 use super::node::{links, node, number, settings, text};
-use super::{Tally, holds, same};
+use super::rules::{holds, same};
+use super::{Tally, rules};
 
 /// Things that happen to the process, or that are seen of it, and decide nothing here.
 const BY_GRPC: [&str; 5] = [
@@ -95,7 +96,7 @@ impl Replay<'_> {
     }
 
     fn step(&mut self, step: &Value) -> Result<(), String> {
-        let (request, response) = (&step["request"], &step["response"]);
+        let request = &step["request"];
         match step["call"].as_str() {
             Some("event") => self.event(step, request),
             Some("Register") => {
@@ -104,10 +105,7 @@ impl Replay<'_> {
                 same("endpoint", &endpoint, &text(&request["endpoint"]))
             }
             Some("ListAndWatch") => self.list(step, self.resource(request)?),
-            Some("Allocate") => {
-                let unordered = step["unordered_ids"] == true;
-                self.allocate(request, response, unordered)
-            }
+            Some("Allocate") => self.allocate(step, request),
             Some("GetPreferredAllocation") => self.prefer(step, request),
             call => Err(format!("there is no call {call:?}")),
         }
@@ -187,20 +185,6 @@ impl Replay<'_> {
     }
 
     fn list(&self, step: &Value, resource: &Resource) -> Result<(), String> {
-        let unhealthy: BTreeSet<&str> = resource
-            .devices
-            .iter()
-            .filter(|device| !device.is_healthy())
-            .map(|device| device.id.as_str())
-            .collect();
-        if step["transient"] == true {
-            return Ok(());
-        }
-        if let Some(wanted) = step.pointer("/want/unhealthy") {
-            let wanted = strings(wanted);
-            let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
-            return same("unhealthy", &unhealthy, &wanted);
-        }
         let ours: Vec<Value> = resource
             .devices
             .iter()
@@ -214,21 +198,12 @@ impl Replay<'_> {
                 json!({"id": device.id, "health": health, "numa_nodes": numa})
             })
             .collect();
-        // Which device goes unhealthy is random there.
-        let random = step["deterministic"] == false;
-        let by_id = |list: Vec<Value>| -> BTreeMap<String, Value> {
-            let value = |it: Value| if random { it["numa_nodes"].clone() } else { it };
-            list.into_iter()
-                .map(|it| (text(&it["id"]), value(it)))
-                .collect()
-        };
-        let recorded = step["response"]["devices"].as_array().unwrap().clone();
-        same("devices", &by_id(ours), &by_id(recorded))
+        rules::list(step, ours)
     }
 
-    fn allocate(&self, request: &Value, response: &Value, unordered: bool) -> Result<(), String> {
+    fn allocate(&self, step: &Value, request: &Value) -> Result<(), String> {
         let resource = self.resource(request)?;
-        let control_nodes = strings(&self.case["node"]["control_device_nodes"]);
+        let control_nodes = rules::strings(&self.case["node"]["control_device_nodes"]);
         let cdi_extras: [CdiExtra; 0] = [];
         let flags = AllocateFlags {
             config: &self.node.config,
@@ -238,31 +213,12 @@ impl Replay<'_> {
             annotation_id: "<uuid>",
         };
         let requests = request["container_requests"].as_array().unwrap();
-        let answers: Result<Vec<Value>, _> = requests
-            .iter()
-            .map(|request| allocate(resource, &strings(&request["devices_ids"]), &flags))
-            .map(|answer| answer.map(as_json))
-            .collect();
-        match (answers, response.pointer("/error/message")) {
-            (Ok(answers), None) => {
-                let recorded = response["container_responses"].as_array().unwrap();
-                let order = |answers: &[Value]| match unordered {
-                    true => answers.iter().cloned().map(in_order).collect(),
-                    false => answers.to_vec(),
-                };
-                same("answer", &order(&answers), &order(recorded))
-            }
-            (Err(refusal), Some(message)) => {
-                let message = message.as_str().unwrap();
-                let reason = refusal.message.split(':').next().unwrap();
-                let reason = reason.split(" of ").next().unwrap();
-                holds(
-                    message.contains(reason),
-                    format!("{refusal} is not {message}"),
-                )
-            }
-            (answers, _) => Err(format!("{answers:?} is not {response}")),
-        }
+        let answers = requests.iter().map(|request| {
+            let ids = rules::strings(&request["devices_ids"]);
+            let answer = allocate(resource, &ids, &flags);
+            answer.map(as_json).map_err(|refusal| refusal.to_string())
+        });
+        rules::allocation(step, answers.collect())
     }
 
     fn prefer(&self, step: &Value, request: &Value) -> Result<(), String> {
@@ -279,8 +235,8 @@ impl Replay<'_> {
             .iter()
             .enumerate()
         {
-            let available = strings(&request["available_device_ids"]);
-            let required = strings(&request["must_include_device_ids"]);
+            let available = rules::strings(&request["available_device_ids"]);
+            let required = rules::strings(&request["must_include_device_ids"]);
             let size = number(&request["allocation_size"]) as usize;
             let asked = PreferenceRequest {
                 available: &available,
@@ -288,71 +244,8 @@ impl Replay<'_> {
                 size,
             };
             let answer = preferred(resource, &self.links, policy, &asked);
-            let Some(recorded) = step["response"].get("container_responses") else {
-                return holds(answer.is_err(), format!("{answer:?} is no refusal"));
-            };
-            let ids = answer.map_err(|refusal| refusal.to_string())?;
-            let recorded = strings(&recorded[place]["device_ids"]);
-            if recorded.is_empty() {
-                return same("preferred", &ids, &recorded);
-            }
-            holds(ids.len() == size, format!("{ids:?} are not {size}"))?;
-            holds(
-                required.iter().all(|id| ids.contains(id)),
-                "a required one is missing",
-            )?;
-            let rules: Vec<&Value> = ["accept", "want"]
-                .iter()
-                .filter_map(|key| step.get(*key))
-                .collect();
-            for rule in &rules {
-                self.obeys(rule, &ids)?;
-            }
-            if rules.is_empty() {
-                let set = |ids: &[String]| ids.iter().cloned().collect::<BTreeSet<_>>();
-                same("preferred", &set(&ids), &set(&recorded))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn obeys(&self, rule: &Value, ids: &[String]) -> Result<(), String> {
-        let bare = |id: &String| id.split("::").next().unwrap().to_owned();
-        let gpus = self.case["node"]["gpus"].as_array().unwrap();
-        let parent = |id: &String| {
-            let of = |gpu: &&Value| {
-                let is = |it: &Value| it["uuid"] == bare(id).as_str();
-                is(gpu) || gpu["instances"].as_array().unwrap().iter().any(is)
-            };
-            gpus.iter().position(|gpu| of(&gpu)).unwrap()
-        };
-        for (key, expected) in rule.as_object().unwrap() {
-            let kept = match key.as_str() {
-                "includes" => strings(expected).iter().all(|id| ids.contains(id)),
-                "distinct_devices" => {
-                    let distinct: BTreeSet<String> = ids.iter().map(bare).collect();
-                    json!(distinct.len()) == *expected
-                }
-                "per_gpu" => {
-                    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-                    for id in ids {
-                        *counts.entry(text(&gpus[parent(id)]["uuid"])).or_default() += 1;
-                    }
-                    expected.as_array().unwrap().contains(&json!(counts))
-                }
-                "switch_groups" => {
-                    let groups = self.case["node"]["topology"]["switch_groups"]
-                        .as_array()
-                        .unwrap();
-                    let touched = |group: &&Value| {
-                        ids.iter()
-                            .any(|id| group.as_array().unwrap().contains(&json!(parent(id))))
-                    };
-                    json!(groups.iter().filter(touched).count()) == *expected
-                }
-                key => return Err(format!("there is no rule {key}")),
-            };
-            holds(kept, format!("{ids:?} is not {key} {expected}"))?;
+            let answer = answer.map_err(|refusal| refusal.to_string());
+            rules::preference(self.case, step, place, answer)?;
         }
         Ok(())
     }
@@ -368,22 +261,4 @@ fn as_json(answer: Answer) -> Value {
         "annotations": answer.annotations,
         "cdi_devices": answer.cdi_devices.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
     })
-}
-
-/// An answer with its ids in order.
-fn in_order(mut answer: Value) -> Value {
-    if let Some(Value::String(ids)) = answer.pointer_mut("/envs/NVIDIA_VISIBLE_DEVICES") {
-        let mut list: Vec<&str> = ids.split(',').collect();
-        list.sort_unstable();
-        *ids = list.join(",");
-    }
-    for key in ["mounts", "devices", "cdi_devices"] {
-        let list = answer[key].as_array_mut().unwrap();
-        list.sort_by_key(ToString::to_string);
-    }
-    answer
-}
-
-fn strings(value: &Value) -> Vec<String> {
-    value.as_array().unwrap().iter().map(text).collect()
 }

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use publish::{Node, is_ours, labels};
 use serde_json::Value;
 
+use super::Tally;
 use super::node::{node, settings, text};
-use super::{Tally, holds, same};
+use super::rules::{holds, same};
 
 type Labels = BTreeMap<String, String>;
 

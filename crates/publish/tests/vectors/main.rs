@@ -8,6 +8,7 @@ mod configs;
 mod deviceplugin;
 mod labels;
 mod node;
+mod rules;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -77,19 +78,4 @@ fn cases(folder: &Path) -> Vec<Value> {
 fn read(path: &Path) -> Value {
     let text = std::fs::read_to_string(path).unwrap();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// An error if two things differ.
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, recorded: &T) -> Result<(), String> {
-    if ours == recorded {
-        return Ok(());
-    }
-    Err(format!(
-        "{what}:\n     ours {ours:?}\n recorded {recorded:?}"
-    ))
-}
-
-/// An error if something does not hold.
-fn holds(condition: bool, what: impl Into<String>) -> Result<(), String> {
-    if condition { Ok(()) } else { Err(what.into()) }
 }
