@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use deviceplugin::wire::deviceplugin as wire;
 use deviceplugin::{Offer, Plugins};
+// What the shared module `node` stands on.
+use geometry as _;
 use publish::{Fault, Node, XidPolicy, resources};
 use serde_json::{Value, json};
 

@@ -52,9 +52,9 @@ pub fn allocation(step: &Value, ours: Result<Vec<Value>, String>) -> Result<(), 
 }
 
 fn same_reason(ours: &str, recorded: &str) -> Result<(), String> {
-    let in_both = |reason: &&str| ours.contains(*reason) && recorded.contains(*reason);
+    let in_both = |reason: &str| ours.contains(reason) && recorded.contains(reason);
     let what = format!("{ours} is not {recorded}");
-    holds(REASONS.iter().any(|reason| in_both(&reason)), what)
+    holds(REASONS.iter().any(|reason| in_both(reason)), what)
 }
 
 /// The preferred ids for one container of a step of a case, or the text of a refusal.
