@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulated driver under NVML clients that others wrote: what they say is compared with what
-//! is there. And the structs that we share with NVML, under the C compiler.
+//! is there. The structs that we share with NVML, under the C compiler. And our definitions of the
+//! kubelet's protocols beside Kubernetes' own.
 //!
 //! The clients are in `interop/`; they load the simulated library, built here, on a world file.
 
@@ -8,6 +9,7 @@ mod clients;
 mod compare;
 mod layout;
 mod machine;
+mod protocol;
 
 use std::path::Path;
 
@@ -45,6 +47,8 @@ pub fn run(root: &Path) -> Result<Option<Counts>, Error> {
     if let Some(client) = clients::go(root, &work)? {
         outcomes.extend(exercise(&client, &machine, &environment));
         outcomes.push(("nvml.h lays out".into(), layout::check(root, &work)));
+        let protocol = protocol::check(root, &work).transpose();
+        outcomes.extend(protocol.map(|outcome| ("k8s.io/kubelet speaks".into(), outcome)));
     }
     Ok(report(outcomes))
 }

@@ -6,6 +6,8 @@ mod wire;
 
 use std::path::{Path, PathBuf};
 
+pub use wire::descriptors;
+
 /// Writes all generated code.
 ///
 /// # Errors

@@ -137,7 +137,11 @@ pub fn go(root: &Path, work: &Path) -> Result<Option<Client>, Error> {
     }))
 }
 
-fn unavailable<T>(what: &str, command: &str) -> Result<Option<T>, Error> {
+/// Says that something cannot be had, and is left out.
+///
+/// # Errors
+/// With `CI=true`, always.
+pub fn unavailable<T>(what: &str, command: &str) -> Result<Option<T>, Error> {
     if std::env::var("CI").as_deref() == Ok("true") {
         return Err(Error::Failed {
             command: command.to_owned(),
