@@ -51,6 +51,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether a call was answered with an error of these words.
+    pub(crate) fn says(&self, words: &str) -> bool {
+        matches!(self, Self::Call { message, .. } if message.contains(words))
+    }
+}
+
 /// What a transport error is about: the last of its causes, since it calls itself "transport
 /// error" only.
 pub(crate) fn cause(error: &tonic::transport::Error) -> String {

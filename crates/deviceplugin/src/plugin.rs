@@ -22,11 +22,17 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Version of the kubelet's interface.
 const VERSION: &str = "v1beta1";
 
+/// What a kubelet says (1.37) that knows another plugin on this socket. It never lets go of that
+/// one then, so only another socket helps.
+const CONNECTED: &str = "already connected";
+
 /// The plugin of one resource.
 pub(crate) struct Plugin {
     name: String,
-    /// File name of its socket.
-    endpoint: String,
+    /// The name without its prefix.
+    short_name: String,
+    /// Sockets that the kubelet would not have.
+    refused: u32,
     shared: Arc<Shared>,
     current: watch::Receiver<Current>,
     stopping: watch::Receiver<bool>,
@@ -46,7 +52,8 @@ impl Plugin {
     ) -> Self {
         Self {
             name: name.to_owned(),
-            endpoint: format!("nvidia-{short_name}.sock"),
+            short_name: short_name.to_owned(),
+            refused: 0,
             shared: Arc::clone(shared),
             current,
             stopping: shared.stopping.subscribe(),
@@ -111,6 +118,14 @@ impl Plugin {
         }
     }
 
+    /// File name of the socket.
+    fn endpoint(&self) -> String {
+        match self.refused {
+            0 => format!("nvidia-{}.sock", self.short_name),
+            number => format!("nvidia-{}-{number}.sock", self.short_name),
+        }
+    }
+
     fn kubelet(&self) -> Option<PathBuf> {
         self.shared.kubelet.clone()
     }
@@ -137,7 +152,7 @@ impl Plugin {
             closing,
             shared: Arc::clone(&self.shared),
         };
-        let socket = self.shared.folder.join(&self.endpoint);
+        let socket = self.shared.folder.join(self.endpoint());
         self.server = Some(Server::open(socket, service).await?);
         Ok(())
     }
@@ -148,7 +163,7 @@ impl Plugin {
         };
         let request = RegisterRequest {
             version: VERSION.to_owned(),
-            endpoint: self.endpoint.clone(),
+            endpoint: self.endpoint(),
             resource_name: self.name.clone(),
             options: Some(OPTIONS),
         };
@@ -157,14 +172,21 @@ impl Plugin {
         let board = &shared.board;
         board.update(&self.name, |state| state.heard = false);
         let outcome = register(&socket, kubelet, request).await;
-        if outcome.is_ok() {
-            let at = Instant::now();
-            self.told = Some(Told { kubelet, at });
-            self.failures = 0;
-        } else {
-            self.told = None;
-            self.failures = self.failures.saturating_add(1);
-            self.hold(kubelet, back_off(self.failures));
+        match &outcome {
+            Ok(()) => {
+                let at = Instant::now();
+                self.told = Some(Told { kubelet, at });
+                self.failures = 0;
+            }
+            Err(error) => {
+                if error.says(CONNECTED) {
+                    self.close().await;
+                    self.refused += 1;
+                }
+                self.told = None;
+                self.failures = self.failures.saturating_add(1);
+                self.hold(kubelet, back_off(self.failures));
+            }
         }
         board.update(&self.name, |state| state.registered = outcome.is_ok());
         outcome

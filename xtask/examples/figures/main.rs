@@ -13,6 +13,7 @@ mod decisions;
 mod figure;
 mod machine;
 mod preferred;
+mod served;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -41,5 +42,6 @@ fn measure() -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = machine::measure()?;
     figures.extend(decisions::measure()?);
     figures.extend(preferred::measure()?);
+    figures.extend(served::measure()?);
     Ok(figures)
 }

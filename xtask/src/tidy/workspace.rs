@@ -46,7 +46,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     (
         "xtask",
         &["geometry", "gpu", "nvmlsim", "units"],
-        &["plan", "publish"],
+        &["deviceplugin", "plan", "publish"],
     ),
 ];
 

@@ -128,6 +128,23 @@ async fn a_kubelet_that_hangs_up_is_told_again() {
     kubelet.quiet(3600).await;
 }
 
+/// Kubelet 1.37 refuses a second plugin on a socket, and never lets go of the first one then.
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_holds_on_to_a_socket_is_told_of_another() {
+    let folder = Folder::new();
+    let mut kubelet = Kubelet::start(&folder);
+    kubelet.believe_in("nvidia-gpu.sock");
+    let plugins = start(&folder);
+    plugins.offer(offer([gpus(GPU, 0..2)]));
+    match kubelet.event().await {
+        Event::Registered(request) => assert_eq!(request.endpoint, "nvidia-gpu-1.sock"),
+        other => panic!("no registration: {other:?}"),
+    }
+    assert_eq!(kubelet.listed(GPU).await.len(), 2);
+    assert_eq!(folder.sockets(), ["nvidia-gpu-1.sock"]);
+    kubelet.quiet(3600).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dead_kubelet_is_waited_for() {
     let folder = Folder::new();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A kubelet that does what the real one does with plugins, and tells everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -88,6 +88,8 @@ struct Inner {
     folder: PathBuf,
     events: mpsc::UnboundedSender<Event>,
     plugins: Arc<Mutex<BTreeMap<String, DevicePluginClient<Channel>>>>,
+    /// Sockets of plugins that are connected.
+    connected: Arc<Mutex<BTreeSet<String>>>,
     streams: Arc<Mutex<JoinSet<()>>>,
 }
 
@@ -102,6 +104,7 @@ impl Kubelet {
             folder: folder.path().to_owned(),
             events: sender,
             plugins: Arc::default(),
+            connected: Arc::default(),
             streams: Arc::default(),
         };
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -134,6 +137,7 @@ impl Kubelet {
         let mut streams = std::mem::take(&mut *self.inner.streams.lock().unwrap());
         streams.shutdown().await;
         self.inner.plugins.lock().unwrap().clear();
+        self.inner.connected.lock().unwrap().clear();
     }
 
     /// What happens next.
@@ -181,6 +185,13 @@ impl Kubelet {
         events
     }
 
+    /// Believes that a plugin is connected there, as the real one does for ever after it has
+    /// refused one.
+    pub fn believe_in(&self, endpoint: &str) {
+        let connected = &self.inner.connected;
+        connected.lock().unwrap().insert(endpoint.to_owned());
+    }
+
     /// Calls the plugin of a resource.
     pub fn plugin(&self, resource: &str) -> DevicePluginClient<Channel> {
         self.inner.plugins.lock().unwrap()[resource].clone()
@@ -203,10 +214,14 @@ impl Registration for Inner {
         let mut client = DevicePluginClient::new(channel);
         let options = client.get_device_plugin_options(wire::Empty {}).await?;
         assert_eq!(Some(options.into_inner()), request.options);
+        let endpoint = request.endpoint.clone();
+        if !self.connected.lock().unwrap().insert(endpoint.clone()) {
+            return Err(Status::unknown(format!("already connected: {endpoint}")));
+        }
         let plugins = &self.plugins;
         plugins.lock().unwrap().insert(name.clone(), client.clone());
         let _ = self.events.send(Event::Registered(request));
-        let events = self.events.clone();
+        let (events, connected) = (self.events.clone(), Arc::clone(&self.connected));
         self.streams.lock().unwrap().spawn(async move {
             let mut lists = client
                 .list_and_watch(wire::Empty {})
@@ -216,6 +231,7 @@ impl Registration for Inner {
             while let Ok(Some(list)) = lists.message().await {
                 let _ = events.send(Event::Listed(name.clone(), list.devices));
             }
+            connected.lock().unwrap().remove(&endpoint);
             let _ = events.send(Event::Ended(name));
         });
         Ok(Response::new(wire::Empty {}))
