@@ -5,6 +5,7 @@
 //! what it wants to see, never for a time.
 
 mod life;
+mod plugin;
 mod pods;
 
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
         pods::kubelet_is_restricted,
     ),
     ("a pod outlives its kubelet", life::kubelet_restarts),
+    ("a kubelet and the device plugin", plugin::real_kubelet),
 ];
 
 /// Runs all scenarios on the checkout at `root`; whether nothing failed.

@@ -45,8 +45,15 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("nvidia-smi", &["geometry", "gpu", "nvmlsim", "units"], &[]),
     (
         "xtask",
-        &["geometry", "gpu", "nvmlsim", "units"],
-        &["deviceplugin", "plan", "publish"],
+        &[
+            "deviceplugin",
+            "geometry",
+            "gpu",
+            "nvmlsim",
+            "publish",
+            "units",
+        ],
+        &["plan"],
     ),
 ];
 
