@@ -36,8 +36,9 @@ usage: cargo xtask TASK
   bench [-o json]  every figure beside its budget; never fails on time
   codegen          regenerates the code that is generated from data
   e2e              scenarios on a real Kubernetes, on this machine; needs root
-  cluster up [--nodes N] | down | kubectl ARGUMENTS
-                   that Kubernetes, to work with: see docs/cluster.md
+  cluster up [--nodes N] [--sim GPUS]... | down | kubectl ARGUMENTS
+                   that Kubernetes, to work with, with the agent on nodes with
+                   simulated GPUs: see docs/cluster.md
   image            the container image of Slicewright, into the target folder
 
 exit status: 0 all is well, 1 something failed, 2 wrong usage";

@@ -2,6 +2,7 @@
 //! Reset of GPUs through the driver's `nvidia-smi`, for NVML has no reset.
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -29,14 +30,10 @@ pub struct SmiReset {
 
 impl SmiReset {
     fn command(&self, gpus: &[GpuUuid]) -> Command {
-        let mut command = match &self.driver_root {
-            Some(root) => {
-                let mut command = Command::new("chroot");
-                command.arg(root).arg(&self.nvidia_smi);
-                command
-            }
-            None => Command::new(&self.nvidia_smi),
-        };
+        let mut command = Command::new(&self.nvidia_smi);
+        if let Some(root) = &self.driver_root {
+            within(&mut command, root.clone());
+        }
         let uuids: Vec<&str> = gpus.iter().map(GpuUuid::as_str).collect();
         command.args(["--gpu-reset", "-i", &uuids.join(",")]);
         command
@@ -71,6 +68,19 @@ impl SmiReset {
             }
         }
     }
+}
+
+/// Lets a command run with another root. A program `chroot` may not be there: images of agents hold
+/// nothing but the agent.
+fn within(command: &mut Command, root: PathBuf) {
+    let enter = move || {
+        rustix::process::chroot(&root)?;
+        rustix::process::chdir("/")?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec only two system calls are made, on a path that is there; nothing
+    // is allocated or locked.
+    unsafe { command.pre_exec(enter) };
 }
 
 /// What a finished program printed.

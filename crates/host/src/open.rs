@@ -67,6 +67,11 @@ impl OpenDriver {
         &self.driver
     }
 
+    /// The driver with all that it can be asked.
+    pub fn gpu(&self) -> &gpu::Driver {
+        &self.driver
+    }
+
     /// How often the driver was called so far.
     pub fn calls(&self) -> CallCounts {
         self.driver.calls()

@@ -2,10 +2,9 @@
 //! `nvidia-smi -mig` and `--gpu-reset`.
 
 use std::io::Write;
-use std::path::Path;
 
 use gpu::{Driver, MigMode, NvmlCode, Reset};
-use nvmlsim::{Handle, Simulated, WORLD_VARIABLE};
+use nvmlsim::{Handle, Simulated, WORLD_VARIABLE, world_file};
 use units::GpuUuid;
 
 use crate::failure::{Failure, words};
@@ -74,9 +73,8 @@ pub fn set(
 /// If one of them is in use, or there is no world.
 pub fn reset(chosen: &Selection<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let no_world = || Failure::Usage(format!("{WORLD_VARIABLE} does not name a simulated world."));
-    let path = std::env::var_os(WORLD_VARIABLE).ok_or_else(no_world)?;
-    let handle =
-        Handle::open(Path::new(&path)).map_err(|error| Failure::Usage(error.to_string()))?;
+    let path = world_file().ok_or_else(no_world)?;
+    let handle = Handle::open(&path).map_err(|error| Failure::Usage(error.to_string()))?;
     let uuids: Vec<GpuUuid> = chosen.gpus.iter().map(|gpu| gpu.uuid.clone()).collect();
     if let Err(error) = Simulated::new(handle).reset(&uuids) {
         for gpu in chosen.gpus.iter().filter(|gpu| gpu.is_busy()) {

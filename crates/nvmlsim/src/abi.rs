@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NVML's C ABI: what the shared library exports.
 //!
-//! The world is the file that the environment variable `NVMLSIM_WORLD` names when NVML is
-//! initialised. A function that panics answers `UNKNOWN`; the caller never goes down with it.
+//! The world is the file that [`world_file`] finds when NVML is initialised. A function that panics answers `UNKNOWN`; the caller never goes down with it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use gpu::Functions;
@@ -13,10 +11,8 @@ use gpu::sys::*;
 
 use crate::code::{Answer, DRIVER_NOT_LOADED, UNINITIALIZED, c_text};
 use crate::handle::Handle;
+use crate::locate::{WORLD_VARIABLE, world_file};
 use crate::simulated::Simulated;
-
-/// The environment variable that names the world's file.
-pub const WORLD_VARIABLE: &str = "NVMLSIM_WORLD";
 
 static OPENED: RwLock<Option<Arc<Simulated>>> = RwLock::new(None);
 
@@ -41,11 +37,11 @@ fn opened(function: &str) -> Answer<Arc<Simulated>> {
 
 /// Opens the world; says on standard error why not, since NVML has no code for it.
 fn open() -> Answer<Handle> {
-    let Some(path) = std::env::var_os(WORLD_VARIABLE) else {
+    let Some(path) = world_file() else {
         eprintln!("nvmlsim: {WORLD_VARIABLE} does not name a world");
         return Err(DRIVER_NOT_LOADED);
     };
-    Handle::open(Path::new(&path)).map_err(|error| {
+    Handle::open(&path).map_err(|error| {
         eprintln!("nvmlsim: {error}");
         DRIVER_NOT_LOADED
     })

@@ -78,6 +78,8 @@ codes! {
     JournalDamaged = "journal-damaged", 5;
     /// A change was begun and not ended.
     JournalOpen = "journal-open", 3;
+    /// The kubelet does not say which containers have which devices.
+    KubeletSilent = "kubelet-silent", 3;
     /// Warning: a label value had to be shortened.
     LabelShortened = "label-shortened", 0;
     /// No placement of the wanted instances exists on this board.
@@ -100,6 +102,8 @@ codes! {
     NotSupportedYet = "not-supported-yet", 3;
     /// There is no earlier layout to go back to.
     NothingToRollBack = "nothing-to-roll-back", 3;
+    /// Warning: all GPUs of the node are cut, so that no whole one can be had.
+    OnlySlices = "only-slices", 0;
     /// Warning: a GPU instance without a compute instance.
     OrphanInstance = "orphan-instance", 0;
     /// Warning: several entries match one GPU; the last wins.
@@ -118,6 +122,8 @@ codes! {
     RolledBack = "rolled-back", 4;
     /// A self-test check failed.
     SelftestFailed = "selftest-failed", 1;
+    /// Programs of NVIDIA's serve this node.
+    ServedByOthers = "served-by-others", 3;
     /// Warning: the GPUs of this node are of several models.
     SeveralModels = "several-models", 0;
     /// The simulated world's file or description cannot be read.

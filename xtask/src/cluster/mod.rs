@@ -11,8 +11,10 @@
 //!  └──────────────────────────────┘          └────────────────────────────────┘
 //! ```
 
+mod agents;
 mod binaries;
 mod control;
+pub mod driver;
 mod needs;
 mod node;
 mod shell;
@@ -46,6 +48,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// How many nodes, 1 to 3.
     pub nodes: u8,
+    /// GPUs of the nodes, in their order, such as `8xH100-80GB-SXM`; nodes beyond have none.
+    pub gpus: Vec<String>,
 }
 
 /// A cluster that is up. It ends when this is dropped, unless it is kept.
@@ -103,6 +107,12 @@ impl Cluster {
             nodes.push(Node::up(folder, *slot, number, options.nodes, binaries)?);
         }
         self.nodes = nodes;
+        if !options.gpus.is_empty() {
+            let files = driver::files(&options.root, &options.target)?;
+            for (node, gpus) in self.nodes.iter().zip(&options.gpus) {
+                node.install_driver(gpus, &files)?;
+            }
+        }
         self.load(&archive)?;
         control::start_controllers(&self.folder, self.slot, &self.binaries)?;
         for node in &self.nodes {
@@ -222,19 +232,16 @@ pub fn task(root: &Path, target: &Path, words: &[&str]) -> Option<Result<bool, E
         ["--folder", folder, rest @ ..] => (std::path::absolute(folder).ok()?, rest),
         _ => (target.join("cluster"), words),
     };
-    let up = |nodes| {
-        up(Options {
-            root: root.to_owned(),
-            target: target.to_owned(),
-            folder: folder.clone(),
-            nodes,
-        })
-    };
     match words {
-        ["up"] => Some(up(1)),
-        ["up", "--nodes", nodes] => {
-            let nodes = nodes.parse().ok();
-            Some(up(nodes.filter(|nodes| (1..=NODES).contains(nodes))?))
+        ["up", words @ ..] => {
+            let (nodes, gpus) = wanted(words)?;
+            Some(up(Options {
+                root: root.to_owned(),
+                target: target.to_owned(),
+                folder,
+                nodes,
+                gpus,
+            }))
         }
         ["down"] => Some(
             lock(&folder)
@@ -246,6 +253,30 @@ pub fn task(root: &Path, target: &Path, words: &[&str]) -> Option<Result<bool, E
     }
 }
 
+/// Nodes and GPUs from the words behind `up`: `--nodes N`, and `--sim GPUS` for each node that has
+/// some.
+fn wanted(mut words: &[&str]) -> Option<(u8, Vec<String>)> {
+    let mut nodes = None;
+    let mut gpus = Vec::new();
+    loop {
+        match words {
+            [] => break,
+            ["--nodes", number, rest @ ..] => {
+                nodes = Some(number.parse::<u8>().ok()?);
+                words = rest;
+            }
+            ["--sim", spec, rest @ ..] => {
+                gpus.push((*spec).to_owned());
+                words = rest;
+            }
+            _ => return None,
+        }
+    }
+    let with_gpus = u8::try_from(gpus.len()).ok()?;
+    let nodes = nodes.unwrap_or(with_gpus.max(1));
+    (nodes >= with_gpus && (1..=NODES).contains(&nodes)).then_some((nodes, gpus))
+}
+
 fn up(options: Options) -> Result<bool, Error> {
     let missing = missing(&options.root, &options.target)?;
     if !missing.is_empty() {
@@ -253,6 +284,9 @@ fn up(options: Options) -> Result<bool, Error> {
         return Err(Error::Cluster(message));
     }
     let cluster = Cluster::up(&options)?;
+    if !options.gpus.is_empty() {
+        cluster.install(&options.root, &options.target)?;
+    }
     println!("export KUBECONFIG={}", cluster.kubeconfig().display());
     cluster.keep();
     Ok(true)

@@ -86,6 +86,11 @@ impl Node {
         PathBuf::from(format!("/proc/{}/root", self.pid))
     }
 
+    /// What of the node's file system lies on the machine's disk, without its mounts.
+    pub fn disk(&self) -> PathBuf {
+        self.folder.join("nodes").join(&self.name)
+    }
+
     /// Runs a program in the node's namespaces, at most `seconds` long; what it prints.
     ///
     /// # Errors

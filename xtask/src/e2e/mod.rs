@@ -91,6 +91,7 @@ pub fn count(root: &Path, target: &Path) -> Result<Option<Counts>, Error> {
         target: target.to_owned(),
         folder: target.join(folder),
         nodes: 2,
+        gpus: Vec::new(),
     };
     let archives = archives(root, target)?;
     let mut tally = Tally::default();

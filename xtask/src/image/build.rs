@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Entry, Image, Tree};
+use crate::cluster::driver;
 use crate::error::Error;
 use crate::process::{output, stream};
 
@@ -14,6 +15,11 @@ pub const SLICEWRIGHT: &str = "slicewright.dev/slicewright:dev";
 pub const BUSYBOX: &str = "slicewright.dev/busybox:dev";
 /// The cluster's kubectl, for pods that speak to the API server.
 pub const KUBECTL: &str = "slicewright.dev/kubectl:dev";
+
+/// A workload that uses what it is given.
+pub const VALIDATION: &str = "slicewright.dev/validation:dev";
+/// The simulated driver, as the driver's container has it.
+pub const DRIVER: &str = "slicewright.dev/driver:dev";
 
 /// What a program of ours needs of Debian: the C library and the unwinder. The driver's library is
 /// opened at run time, so a static program would not do.
@@ -38,32 +44,67 @@ pub fn run(root: &Path, target: &Path) -> Result<bool, Error> {
 /// # Errors
 /// If it cannot be built or a file cannot be read.
 pub fn slicewright(root: &Path, target: &Path, release: bool) -> Result<Image, Error> {
-    let words: &[&str] = match release {
-        true => &[
-            "cargo",
-            "build",
-            "--locked",
-            "--release",
-            "--package",
-            "slicewright",
-        ],
-        // With the workspace's features, so that what the tests have built is not built again.
-        false => &[
-            "cargo",
-            "build",
-            "--locked",
-            "--workspace",
-            "--bin",
-            "slicewright",
-        ],
-    };
-    if !stream(root, words, |_| {})? {
+    let words = [
+        "cargo",
+        "build",
+        "--locked",
+        "--release",
+        "--package",
+        "slicewright",
+    ];
+    if !release {
+        driver::build(root)?;
+    } else if !stream(root, &words, |_| {})? {
         return Err(Error::Image("slicewright does not build".to_owned()));
     }
     let profile = if release { "release" } else { "debug" };
-    let mut files = Tree::new();
     let binary = target.join(profile).join("slicewright");
-    files.insert("usr/bin/slicewright".to_owned(), program(&binary)?);
+    on_debian(root, SLICEWRIGHT, "usr/bin/slicewright", &binary)
+}
+
+/// A workload that uses what it is given.
+///
+/// # Errors
+/// If it cannot be built or a file cannot be read.
+pub fn validation(root: &Path, target: &Path) -> Result<Image, Error> {
+    driver::build(root)?;
+    let binary = target.join("debug").join("validation");
+    on_debian(root, VALIDATION, "usr/bin/validation", &binary)
+}
+
+/// The driver container: its files, and a program that waits.
+pub fn driver_container(mut files: Tree) -> Result<Image, Error> {
+    files.insert(
+        "bin/busybox".to_owned(),
+        program(Path::new("/bin/busybox"))?,
+    );
+    let wait = "trap exit TERM INT; while :; do /bin/busybox sleep 3600 & wait; done";
+    Ok(Image {
+        name: DRIVER,
+        files,
+        command: ["/bin/busybox", "sh", "-c", wait]
+            .map(str::to_owned)
+            .to_vec(),
+    })
+}
+
+/// A program of ours on Debian's C library.
+fn on_debian(root: &Path, name: &'static str, path: &str, binary: &Path) -> Result<Image, Error> {
+    let mut files = debian(root)?;
+    files.insert(path.to_owned(), program(binary)?);
+    Ok(Image {
+        name,
+        files,
+        command: vec![format!("/{path}")],
+    })
+}
+
+/// What programs of ours need of Debian.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn debian(root: &Path) -> Result<Tree, Error> {
+    let mut files = Tree::new();
     for package in PACKAGES {
         for path in output(root, &["dpkg", "--listfiles", package])?.lines() {
             if wanted(Path::new(path)) {
@@ -72,11 +113,34 @@ pub fn slicewright(root: &Path, target: &Path, release: bool) -> Result<Image, E
             }
         }
     }
-    Ok(Image {
-        name: SLICEWRIGHT,
-        files,
-        command: vec!["/usr/bin/slicewright".to_owned()],
-    })
+    Ok(files)
+}
+
+/// Puts files where they belong below a folder.
+///
+/// # Errors
+/// If one cannot be written.
+pub fn unpack(files: &Tree, folder: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    for (path, entry) in files {
+        let path = folder.join(path);
+        let put = || -> std::io::Result<()> {
+            std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+            match entry {
+                Entry::File(mode, bytes) => {
+                    std::fs::write(&path, bytes)?;
+                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(*mode))
+                }
+                Entry::Link(target) => symlink(target, &path),
+                Entry::Folder(_) => std::fs::create_dir_all(&path),
+            }
+        };
+        put().map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    Ok(())
 }
 
 /// Whether a file of a package goes into the image: libraries, and what their licences ask for.
@@ -124,7 +188,11 @@ pub fn kubectl(binary: &Path) -> Result<Image, Error> {
     })
 }
 
-fn program(path: &Path) -> Result<Entry, Error> {
+/// A program of this system.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn program(path: &Path) -> Result<Entry, Error> {
     Ok(Entry::File(0o755, read(path)?))
 }
 

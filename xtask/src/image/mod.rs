@@ -12,7 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-pub use build::{BUSYBOX, KUBECTL, SLICEWRIGHT, busybox, kubectl, run, slicewright};
+pub use build::{
+    BUSYBOX, DRIVER, KUBECTL, SLICEWRIGHT, busybox, debian, driver_container, kubectl, program,
+    run, slicewright, unpack, validation,
+};
 pub use tar::{Entry, Tree};
 
 /// An image: files, and how a container of it starts.

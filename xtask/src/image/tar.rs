@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 /// What an archive has at a path.
+#[derive(Clone)]
 pub enum Entry {
     /// A file: its mode and content.
     File(u32, Vec<u8>),

@@ -4,13 +4,17 @@
 //! Nothing is read or checked here beyond what clap does; each verb's module turns its arguments
 //! into what it works with. Environment variables are not read here either: [`crate::Env`] has them.
 
+mod agent;
 mod host;
+mod install;
 mod other;
 
+pub use agent::AgentArgs;
 pub use host::{
     ApplyArgs, AssertArgs, CheckpointArgs, ExportArgs, GenerateArgs, HostArgs, HostVerb,
     RestoreArgs, SelftestArgs, WishArgs,
 };
+pub use install::{InstallArgs, PullPolicy};
 pub use other::{CheckArgs, ConfigVerb, ExplainArgs, SimVerb};
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -72,6 +76,10 @@ pub enum Format {
 pub enum Verb {
     /// Look at and change the GPUs of this machine, or of a simulated one.
     Host(HostArgs),
+    /// Run the agent of a node: device plugin, labels, MIG and sharing by label.
+    Agent(Box<AgentArgs>),
+    /// Print the manifest that installs the agent on a cluster.
+    Install(InstallArgs),
     /// Work with configuration files.
     Config {
         /// What to do with them.

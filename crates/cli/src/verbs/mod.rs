@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The verbs, one module each.
 
+mod agent;
 mod apply;
 mod assert;
 mod check;
@@ -9,6 +10,7 @@ mod explain;
 mod export;
 mod history;
 mod hooks;
+mod install;
 mod list;
 mod plan_text;
 mod planning;
@@ -46,6 +48,8 @@ pub fn run(cli: &Cli, env: &Env, output: &mut Output<'_>) -> Result<u8, Failure>
     }
     match &cli.verb {
         Verb::Host(args) => host(args, env, output),
+        Verb::Agent(args) => agent::run(args, env, output),
+        Verb::Install(args) => install::run(args, output),
         Verb::Config {
             verb: ConfigVerb::Check(args),
         } => check::run(args, output),

@@ -19,7 +19,9 @@ mod devices;
 mod duration;
 mod sharing;
 
-pub use choice::{AllocationPolicy, DiscoveryStrategy, IdStrategy, ListStrategy, MigStrategy};
+pub use choice::{
+    AllocationPolicy, Choice, DiscoveryStrategy, IdStrategy, ListStrategy, MigStrategy,
+};
 pub(crate) use decode::decode;
 pub use decode::{Parsed, parse};
 pub use devices::{DeviceRef, Devices};

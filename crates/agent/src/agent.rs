@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The loop: see what is wanted and what is there, bring the layout there, publish what is.
+//!
+//! ```text
+//!  wake: watches, driver events, kubelet, slow tick
+//!    v
+//!  told ──> resolve ──┐
+//!  driver ─> reading ─┴─> decide ──change──> fence, act, read back ─┐
+//!    ^                       └─────────── nothing to do ────────────┤
+//!    └────────────── publish: device lists, labels, status <────────┘
+//! ```
+//!
+//! Each round starts from what is there now, so nothing is lost with a missed event or a restart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use config::deviceplugin::Config;
+use deviceplugin::{Offer, Plugins, PodResources};
+use geometry::inventory::Inventory;
+use jiff::Timestamp;
+use kube::runtime::events::Recorder;
+use kubeapi::GpuNodeStatus;
+use plan::Warning;
+use publish::Resource;
+use snapshot::Reading;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedReceiver;
+use units::{Code, GpuUuid};
+
+use crate::cluster::{Cluster, ConnectError, NodeSeen};
+use crate::decide::{self, Allocation, Desired, Health, Told, driver_is_replaced};
+use crate::events;
+use crate::machine::{Machine, with_lost};
+use crate::serve::Shown;
+use crate::settings::Settings;
+
+/// How often everything is looked at without a reason: foreign changes and lost events.
+const SLOW_TICK: Duration = Duration::from_secs(30);
+/// How often while something is awaited that sends no event: pods that end, a driver that comes.
+const FAST_TICK: Duration = Duration::from_secs(1);
+
+/// Why the agent cannot start. Nothing about hardware, configuration or a silent API server is
+/// such a reason.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No way to the API server is configured.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The system gives no threads or signals.
+    #[error("cannot start: {0}")]
+    Runtime(std::io::Error),
+    /// The address for health and metrics cannot be had.
+    #[error("cannot serve health and metrics at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The agent of one node.
+pub struct Agent {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) cluster: Option<Cluster>,
+    pub(crate) recorder: Option<Recorder>,
+    pub(crate) plugins: Plugins,
+    pub(crate) pod_resources: Option<PodResources>,
+    pub(crate) memory: Memory,
+    pub(crate) shown: Arc<Shown>,
+    wake: Arc<Notify>,
+    begun: Instant,
+}
+
+/// What outlives a round. Losing it costs a repetition, never a wrong result.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// The last good sharing config with its name.
+    pub kept: Option<(Option<String>, Config)>,
+    /// The settings in force, and since when, in seconds since 1970.
+    pub in_force: Option<(Config, u64)>,
+    /// The last inventory, for GPUs that are lost.
+    pub last: Option<Inventory>,
+    pub health: Health,
+    /// A change that failed: it is not tried again until something is different.
+    pub failed: Option<Failed>,
+    /// Devices that containers have, as last heard.
+    pub allocated: Vec<Allocation>,
+    /// What was offered last, with nothing fenced.
+    pub offer: Option<Offer>,
+    /// Whether something was offered since the start.
+    pub has_published: bool,
+    pub generated: Option<String>,
+    pub status: Option<GpuNodeStatus>,
+    /// What has been told as an event.
+    pub told: BTreeSet<String>,
+    pub rivals: Vec<String>,
+    pub looked_for_rivals: Option<Instant>,
+}
+
+/// A change that failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    pub fingerprint: u64,
+    pub code: Code,
+    pub message: String,
+}
+
+/// What became of the layout in a round.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    /// What the state label says; `None`: as it is.
+    pub state: Option<decide::State>,
+    /// Name of the MIG config that is wanted.
+    pub wanted: Option<String>,
+    /// Why it failed, with its code.
+    pub reason: Option<(Code, String)>,
+    /// Whether something is waited for.
+    pub waits: bool,
+}
+
+impl Agent {
+    /// Prepares everything; nothing is touched yet.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(settings: Settings) -> Result<Self, StartError> {
+        let wake = Arc::new(Notify::new());
+        let cluster = match &settings.kubernetes {
+            Some(about) => Some(Cluster::watch(about.clone(), Arc::clone(&wake)).await?),
+            None => None,
+        };
+        let shown = Arc::new(Shown::default());
+        if let Some(address) = settings.listen {
+            let served = crate::serve::start(address, Arc::clone(&shown)).await;
+            served.map_err(|source| StartError::Listen {
+                address: address.to_string(),
+                source,
+            })?;
+        }
+        let paths = &settings.paths;
+        let pod_resources = paths.pod_resources.clone().map(PodResources::new);
+        Ok(Self {
+            machine: Arc::new(Machine::new(paths.clone())),
+            recorder: cluster.as_ref().map(Cluster::recorder),
+            plugins: Plugins::start(paths.plugins.clone(), paths.kubelet.clone()),
+            settings: Arc::new(settings),
+            cluster,
+            pod_resources,
+            memory: Memory::default(),
+            shown,
+            wake,
+            begun: Instant::now(),
+        })
+    }
+
+    /// Works until `stop` is ready. Then lists and sockets are closed without withdrawing
+    /// anything, so that running pods and the next agent find what they knew.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+        let mut events = events::follow(Arc::clone(&self.machine));
+        tokio::pin!(stop);
+        loop {
+            let pause = tokio::select! {
+                pause = self.round() => pause,
+                () = &mut stop => break,
+            };
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+                event = events.recv() => self.note_events(event, &mut events),
+                () = &mut stop => break,
+            }
+        }
+        self.plugins.stop().await;
+        self.machine.close();
+    }
+
+    fn note_events(&mut self, first: Option<gpu::Event>, more: &mut UnboundedReceiver<gpu::Event>) {
+        let now = self.begun.elapsed();
+        let mut next = first;
+        while let Some(event) = next {
+            if let Some(fault) = events::fault(&event, &self.settings.xids) {
+                tracing::warn!(gpu = %event.gpu, "{}", fault.what);
+                self.memory.health.report(now, fault);
+            }
+            next = more.try_recv().ok();
+        }
+    }
+
+    /// One round; how long to wait for the next if nothing happens.
+    async fn round(&mut self) -> Duration {
+        let settings = Arc::clone(&self.settings);
+        let (told, node) = match &mut self.cluster {
+            None => (Told::default(), None),
+            Some(cluster) => match cluster.told(&settings) {
+                Some(told) => (told, cluster.node()),
+                None => {
+                    self.shown.waiting(cluster.trouble().unwrap_or_else(|| {
+                        "waiting for the API server to show this node".to_owned()
+                    }));
+                    return SLOW_TICK;
+                }
+            },
+        };
+        if self.yields_to_rivals().await {
+            return SLOW_TICK;
+        }
+        if driver_is_replaced(&told.labels) {
+            self.let_go("the driver is being replaced").await;
+            return FAST_TICK;
+        }
+        let reading = match self.read().await {
+            Ok(reading) => reading,
+            Err(reason) => {
+                self.let_go(&reason).await;
+                return FAST_TICK;
+            }
+        };
+        self.serve(&told, node.as_ref(), reading).await
+    }
+
+    /// Brings the layout there and publishes.
+    async fn serve(&mut self, told: &Told, node: Option<&NodeSeen>, reading: Reading) -> Duration {
+        let settings = Arc::clone(&self.settings);
+        let mut reading = reading;
+        let Some(inventory) = reading.node.inventory.clone() else {
+            return FAST_TICK;
+        };
+        let kept = self.memory.kept.as_ref();
+        let desired = decide::resolve(told, &settings, Some(&inventory), kept);
+        self.hear_allocations().await;
+        let (layout, changed) = self.settle(told, node, &desired, &inventory).await;
+        if changed {
+            match self.read().await {
+                Ok(again) => reading = again,
+                Err(reason) => {
+                    self.let_go(&reason).await;
+                    return FAST_TICK;
+                }
+            }
+        }
+        let waits = self.publish(told, node, desired, reading, &layout).await;
+        match (waits || layout.waits, self.memory.health.next()) {
+            (true, _) => FAST_TICK,
+            (false, Some(_)) => Duration::from_secs(5),
+            (false, None) => SLOW_TICK,
+        }
+    }
+
+    /// Reads the hardware on a thread that may block.
+    pub(crate) async fn read(&mut self) -> Result<Reading, String> {
+        let machine = Arc::clone(&self.machine);
+        let file = self.machine_type_file();
+        let reading = tokio::task::spawn_blocking(move || machine.read(&file)).await;
+        let mut reading = match reading {
+            Ok(Ok(reading)) => reading,
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(panic) => return Err(format!("the reading ended: {panic}")),
+        };
+        if let Some(inventory) = reading.node.inventory.take() {
+            self.memory.health.seen(self.begun.elapsed(), &inventory);
+            reading.node.inventory = Some(inventory);
+        }
+        Ok(reading)
+    }
+
+    fn machine_type_file(&self) -> PathBuf {
+        let in_force = self.memory.in_force.as_ref();
+        let default = Config::default();
+        let config = in_force.map_or(&default, |(config, _)| config);
+        PathBuf::from(&config.flags.gfd.machine_type_file)
+    }
+
+    /// Closes the driver and takes no more pods; those that run keep what they have.
+    async fn let_go(&mut self, reason: &str) {
+        let machine = Arc::clone(&self.machine);
+        // Closing waits for what is under way.
+        let _ = tokio::task::spawn_blocking(move || machine.close()).await;
+        self.shown.waiting(reason.to_owned());
+        self.fence_all(reason);
+        self.tell("DriverUnavailable", Code::DriverMissing, reason)
+            .await;
+    }
+
+    /// Whether NVIDIA's own programs serve this node: then nothing is offered.
+    async fn yields_to_rivals(&mut self) -> bool {
+        let due = self.memory.looked_for_rivals;
+        if due.is_some_and(|last| last.elapsed() < SLOW_TICK) {
+            return !self.memory.rivals.is_empty();
+        }
+        let Some(cluster) = &self.cluster else {
+            return false;
+        };
+        match cluster.pods_on_node().await {
+            Ok(pods) => {
+                self.memory.rivals = decide::rivals(&pods);
+                self.memory.looked_for_rivals = Some(Instant::now());
+            }
+            Err(error) => tracing::warn!("{error}"),
+        }
+        if self.memory.rivals.is_empty() {
+            return false;
+        }
+        let message = format!(
+            "this node is served by {}; hand it over with: kubectl label node NODE \
+             nvidia.com/gpu.deploy.device-plugin=false nvidia.com/gpu.deploy.mig-manager=false \
+             nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite",
+            self.memory.rivals.join(", ")
+        );
+        self.shown.waiting(message.clone());
+        self.tell("ServedByOthers", Code::ServedByOthers, &message)
+            .await;
+        true
+    }
+
+    /// Asks the kubelet which devices containers have; without an answer the last one stands.
+    pub(crate) async fn hear_allocations(&mut self) -> bool {
+        let Some(pod_resources) = &self.pod_resources else {
+            return true;
+        };
+        match pod_resources.held().await {
+            Ok(holdings) => {
+                let mut allocated = Vec::new();
+                for holding in holdings {
+                    for id in &holding.ids {
+                        allocated.push(Allocation {
+                            pod: format!("{}/{}", holding.namespace, holding.pod),
+                            resource: holding.resource.clone(),
+                            id: id.clone(),
+                        });
+                    }
+                }
+                allocated.sort();
+                self.memory.allocated = allocated;
+                true
+            }
+            Err(error) => {
+                tracing::warn!("{error}");
+                false
+            }
+        }
+    }
+
+    /// Tells of something once, until it is told that it is over.
+    pub(crate) async fn tell(&mut self, reason: &'static str, code: Code, note: &str) {
+        let note = format!("{note} [{code}]");
+        if !self.memory.told.insert(note.clone()) {
+            return;
+        }
+        tracing::warn!("{note}");
+        self.event(true, reason, note).await;
+    }
+
+    /// Writes an event to the node.
+    pub(crate) async fn event(&self, is_warning: bool, reason: &'static str, note: String) {
+        if let (Some(cluster), Some(recorder)) = (&self.cluster, &self.recorder) {
+            let told = crate::write::Told {
+                is_warning,
+                reason,
+                note,
+            };
+            if let Err(error) = cluster.tell(recorder, &told).await {
+                tracing::warn!("{error}");
+            }
+        }
+    }
+
+    /// Seconds since 1970 at which these settings came into force.
+    pub(crate) fn since(&mut self, config: &Config) -> u64 {
+        match &self.memory.in_force {
+            Some((known, since)) if known == config => *since,
+            _ => {
+                let now = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
+                self.memory.in_force = Some((config.clone(), now));
+                now
+            }
+        }
+    }
+
+    /// The reading as it is published: with faults, settings and what is lost.
+    pub(crate) fn as_published(&mut self, mut reading: Reading, desired: &Desired) -> Reading {
+        let since = self.since(&desired.config);
+        let node = &mut reading.node;
+        if let Some(inventory) = node.inventory.take() {
+            let merged = with_lost(inventory, self.memory.last.as_ref());
+            self.memory.last = Some(merged.clone());
+            node.inventory = Some(merged);
+        }
+        node.faults = self.memory.health.faults();
+        node.timestamp = (!desired.config.flags.gfd.no_timestamp).then_some(since);
+        node.config = desired.config.clone();
+        reading
+    }
+
+    /// Lists everything that was offered as unusable, for this reason.
+    fn fence_all(&mut self, reason: &str) {
+        let devices = self.offered().iter().flat_map(|it| &it.devices);
+        let fenced = devices.map(|device| (device.hardware.uuid().to_owned(), reason.to_owned()));
+        self.fence_devices(fenced.collect());
+    }
+
+    /// What was offered last.
+    pub(crate) fn offered(&self) -> &[Resource] {
+        let offer = self.memory.offer.as_ref();
+        offer.map_or(&[], |offer| &offer.resources)
+    }
+
+    /// Offers the same as before, with exactly these devices listed as unusable.
+    pub(crate) fn fence_devices(&self, fenced: BTreeMap<String, String>) {
+        if let Some(offer) = &self.memory.offer {
+            self.plugins.offer(Offer {
+                fenced,
+                ..offer.clone()
+            });
+        }
+    }
+
+    /// GPUs were reset.
+    pub(crate) fn note_reset(&mut self, gpus: &[GpuUuid]) {
+        self.memory.health.reset(self.begun.elapsed(), gpus);
+    }
+}
+
+/// What the findings say, each once.
+pub(crate) fn distinct(findings: Vec<Warning>) -> Vec<Warning> {
+    let set: BTreeSet<Warning> = findings.into_iter().collect();
+    set.into_iter().collect()
+}

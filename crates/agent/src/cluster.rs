@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! This node as the API server has it: watched object by object, so that a cluster of thousands of
+//! nodes sends each agent its own node and three more objects.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::{StreamExt, pin_mut};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Taint};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Object};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, watch_object};
+use kube::{Client, Config, Resource};
+use kubeapi::ClusterPolicySpec;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::decide::Told;
+use crate::settings::{Kubernetes, Settings};
+
+/// The API server, seen from this node.
+pub struct Cluster {
+    pub(crate) client: Client,
+    pub(crate) about: Kubernetes,
+    seen: Arc<Seen>,
+    tasks: Vec<JoinHandle<()>>,
+    maps: BTreeMap<String, JoinHandle<()>>,
+}
+
+/// What has been seen so far, and who is woken when it changes.
+#[derive(Default)]
+struct Seen {
+    state: Mutex<State>,
+    wake: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct State {
+    node: Option<NodeSeen>,
+    /// `None`: not known yet.
+    policy: Option<Option<ClusterPolicySpec>>,
+    maps: BTreeMap<String, Option<BTreeMap<String, String>>>,
+    /// What the API server answered last, if it was an error.
+    trouble: Option<String>,
+}
+
+/// The node, as far as the agent looks at it.
+#[derive(Clone, Debug, Default)]
+pub struct NodeSeen {
+    /// UID of the object.
+    pub uid: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints in their order.
+    pub taints: Vec<Taint>,
+    /// Names of resources in its capacity, with their amounts.
+    pub capacity: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct NodeSpec {
+    #[serde(default)]
+    taints: Vec<Taint>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct NodeStatus {
+    #[serde(default)]
+    capacity: BTreeMap<String, String>,
+}
+
+type SlimNode = Object<NodeSpec, NodeStatus>;
+
+impl Cluster {
+    /// Begins to watch; `wake` is notified at every change. Nothing is waited for.
+    ///
+    /// # Errors
+    /// If there is neither a kubeconfig nor a service account. That the API server does not answer
+    /// is no error.
+    pub async fn watch(about: Kubernetes, wake: Arc<Notify>) -> Result<Self, ConnectError> {
+        let config = match &about.kubeconfig {
+            Some(path) => {
+                let file = kube::config::Kubeconfig::read_from(path).map_err(fail)?;
+                Config::from_custom_kubeconfig(file, &Default::default())
+                    .await
+                    .map_err(fail)?
+            }
+            None => Config::infer().await.map_err(fail)?,
+        };
+        let client = Client::try_from(config).map_err(fail)?;
+        let seen = Arc::new(Seen {
+            state: Mutex::default(),
+            wake,
+        });
+        let mut cluster = Self {
+            client,
+            about,
+            seen,
+            tasks: Vec::new(),
+            maps: BTreeMap::new(),
+        };
+        cluster.watch_node();
+        cluster.watch_policy();
+        Ok(cluster)
+    }
+
+    fn watch_node(&mut self) {
+        let api: Api<SlimNode> =
+            Api::all_with(self.client.clone(), &ApiResource::erase::<Node>(&()));
+        let name = self.about.node.clone();
+        self.tasks
+            .push(follow(api, &name, &self.seen, |state, node| {
+                state.node = node.map(NodeSeen::from);
+            }));
+    }
+
+    fn watch_policy(&mut self) {
+        let kind = GroupVersionKind::gvk("nvidia.com", "v1", "ClusterPolicy");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "clusterpolicies");
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        self.tasks.push(follow(
+            api,
+            "cluster-policy",
+            &self.seen,
+            |state, object| {
+                let spec = |object: DynamicObject| ClusterPolicySpec::from_json(&object.data);
+                state.policy = Some(object.map(spec));
+            },
+        ));
+    }
+
+    /// What the API server said last, if it was an error.
+    pub fn trouble(&self) -> Option<String> {
+        self.seen.state().trouble.clone()
+    }
+
+    /// The node; `None` until it was seen, and if it is gone.
+    pub fn node(&self) -> Option<NodeSeen> {
+        self.seen.state().node.clone()
+    }
+
+    /// What is wanted of the node; `None` until all that it depends on has been seen. Begins to
+    /// watch the ConfigMaps that are named, and ends the watch of others.
+    pub fn told(&mut self, settings: &Settings) -> Option<Told> {
+        let (node, policy) = {
+            let state = self.seen.state();
+            (state.node.clone()?, state.policy.clone()?)
+        };
+        let names = crate::decide::config_maps(policy.as_ref(), settings);
+        self.watch_maps(&names);
+        let state = self.seen.state();
+        let mut config_maps = BTreeMap::new();
+        for name in names {
+            if let Some(data) = state.maps.get(&name)?.clone() {
+                config_maps.insert(name, data);
+            }
+        }
+        Some(Told {
+            labels: node.labels,
+            annotations: node.annotations,
+            config_maps,
+            policy,
+        })
+    }
+
+    fn watch_maps(&mut self, names: &[String]) {
+        let seen = &self.seen;
+        self.maps.retain(|name, task| {
+            let keep = names.contains(name);
+            if !keep {
+                task.abort();
+                seen.state().maps.remove(name);
+            }
+            keep
+        });
+        for name in names {
+            if self.maps.contains_key(name) {
+                continue;
+            }
+            let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.about.namespace);
+            let key = name.clone();
+            let task = follow(api, name, &self.seen, move |state, map| {
+                let data = map.map(|map| map.data.unwrap_or_default());
+                state.maps.insert(key.clone(), data);
+            });
+            self.maps.insert(name.clone(), task);
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for task in self.tasks.iter().chain(self.maps.values()) {
+            task.abort();
+        }
+    }
+}
+
+impl Seen {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why the API server cannot be spoken to at all.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no way to the API server: {0}")]
+pub struct ConnectError(String);
+
+fn fail(error: impl std::fmt::Display) -> ConnectError {
+    ConnectError(error.to_string())
+}
+
+/// Follows one object for as long as the task lives.
+fn follow<K>(
+    api: Api<K>,
+    name: &str,
+    seen: &Arc<Seen>,
+    mut note: impl FnMut(&mut State, Option<K>) + Send + 'static,
+) -> JoinHandle<()>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let stream = watch_object(api, name).default_backoff();
+    let seen = Arc::clone(seen);
+    tokio::spawn(async move {
+        pin_mut!(stream);
+        while let Some(answer) = stream.next().await {
+            {
+                let mut state = seen.state();
+                match answer {
+                    Ok(object) => {
+                        state.trouble = None;
+                        note(&mut state, object);
+                    }
+                    // The kind of object is not known there, so there is none.
+                    Err(error) if is_not_found(&error) => note(&mut state, None),
+                    Err(error) => state.trouble = Some(error.to_string()),
+                }
+            }
+            seen.wake.notify_one();
+        }
+    })
+}
+
+fn is_not_found(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.is_not_found(),
+        _ => false,
+    }
+}
+
+impl From<SlimNode> for NodeSeen {
+    fn from(node: SlimNode) -> Self {
+        Self {
+            uid: node.metadata.uid.unwrap_or_default(),
+            labels: node.metadata.labels.unwrap_or_default(),
+            annotations: node.metadata.annotations.unwrap_or_default(),
+            taints: node.spec.taints,
+            capacity: node
+                .status
+                .map(|status| status.capacity)
+                .unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is wanted of the node: labels, annotations, ConfigMaps, policy and settings, resolved.
+//!
+//! ```text
+//! label device-plugin.config ─> policy default ─> file ─> exclusive      which sharing config
+//! annotation ─> policy ─> flag, environment ─> sharing config ─> none    which strategy
+//! label mig.config ─> (left as it is)                                    which MIG config
+//! custom MIG ConfigMap over file over what is generated                  what its name means
+//! ```
+
+use std::collections::BTreeMap;
+
+use config::deviceplugin::{Choice, Config, MigStrategy};
+use config::mig::{self, Entry, MigConfigFile};
+use config::nearest::nearest;
+use geometry::inventory::Inventory;
+use kubeapi::ClusterPolicySpec;
+use kubeapi::names;
+use plan::{Refusal, Warning};
+use units::Code;
+
+use crate::settings::Settings;
+
+/// Key of a custom MIG ConfigMap that holds the file (source: GPU Operator).
+const MIG_KEY: &str = "config.yaml";
+
+/// Everything that says what is wanted of the node.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Labels of the node.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of the node.
+    pub annotations: BTreeMap<String, String>,
+    /// Data of the ConfigMaps that there are, by name.
+    pub config_maps: BTreeMap<String, BTreeMap<String, String>>,
+    /// The ClusterPolicy, if there is one.
+    pub policy: Option<ClusterPolicySpec>,
+}
+
+impl Told {
+    fn label(&self, key: &str) -> Option<&str> {
+        let value = self.labels.get(key).map(|value| value.trim());
+        value.filter(|value| !value.is_empty())
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        let value = self.annotations.get(key).map(|value| value.trim());
+        value.filter(|value| !value.is_empty())
+    }
+}
+
+/// What is wanted of the node.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// How devices are named, shared and handed out; overrides included.
+    pub config: Config,
+    /// Name of the sharing config in force; `None`: none was selected.
+    pub sharing: Option<String>,
+    /// The layout; `None`: it stays as it is.
+    pub mig: Option<MigWanted>,
+    /// What a person should know.
+    pub findings: Vec<Warning>,
+}
+
+/// A MIG config by name, and what the name means here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MigWanted {
+    /// The name.
+    pub name: String,
+    /// Its entries, or why there are none.
+    pub entries: Result<Vec<Entry>, Refusal>,
+}
+
+/// The ConfigMaps that the node needs: sharing, then MIG.
+pub fn config_maps(policy: Option<&ClusterPolicySpec>, settings: &Settings) -> Vec<String> {
+    let sharing = sharing_map(policy, settings);
+    let mig = policy.and_then(|policy| policy.mig_config_map.clone());
+    sharing.into_iter().chain(mig).collect()
+}
+
+fn sharing_map(policy: Option<&ClusterPolicySpec>, settings: &Settings) -> Option<String> {
+    let named = policy.and_then(|policy| policy.device_plugin_config_map.clone());
+    let given = settings.kubernetes.as_ref();
+    named.or_else(|| given.and_then(|given| given.sharing_config_map.clone()))
+}
+
+/// What is wanted of the node. A sharing config that cannot be used leaves `kept`, the last good
+/// one, in force.
+pub fn resolve(
+    told: &Told,
+    settings: &Settings,
+    inventory: Option<&Inventory>,
+    kept: Option<&(Option<String>, Config)>,
+) -> Desired {
+    let mut findings = Vec::new();
+    let selected = sharing(told, settings);
+    let (sharing, base) = match selected {
+        Ok(selected) => selected,
+        Err(finding) => {
+            let (name, config) = kept.cloned().unwrap_or_default();
+            let in_force = name
+                .as_deref()
+                .map_or_else(|| "exclusive".to_owned(), |name| format!("{name:?}"));
+            findings.push(Warning {
+                message: format!("{}; {in_force} stays in force", finding.message),
+                ..finding
+            });
+            (name, config)
+        }
+    };
+    let mut config = settings.overrides.over(base);
+    if let Some(strategy) = strategy(told, &mut findings) {
+        config.flags.mig_strategy = strategy;
+    }
+    Desired {
+        config,
+        sharing,
+        mig: wanted_mig(told, settings, inventory),
+        findings,
+    }
+}
+
+/// The sharing config that is selected, before overrides.
+fn sharing(told: &Told, settings: &Settings) -> Result<(Option<String>, Config), Warning> {
+    let from_file = || match &settings.plugin_file {
+        Some((path, text)) => read_plugin(path, text).map(|config| (None, config)),
+        None => Ok((None, Config::default())),
+    };
+    let map = sharing_map(told.policy.as_ref(), settings);
+    let policy = told.policy.as_ref();
+    let given = settings.kubernetes.as_ref();
+    let default = policy
+        .and_then(|policy| policy.device_plugin_default.as_deref())
+        .or_else(|| given.and_then(|given| given.sharing_default.as_deref()));
+    let label = told.label(names::DEVICE_PLUGIN_CONFIG);
+    let Some(name) = label.or(default) else {
+        return from_file();
+    };
+    let not_found = |message: String| Warning {
+        code: Code::ConfigNotFound,
+        message,
+    };
+    let by = match label {
+        Some(_) => format!("the label {}={name}", names::DEVICE_PLUGIN_CONFIG),
+        None => format!("the default sharing config {name}"),
+    };
+    let Some(map) = map else {
+        return Err(not_found(format!(
+            "{by} selects nothing: no ConfigMap is named in ClusterPolicy \
+             spec.devicePlugin.config.name"
+        )));
+    };
+    let Some(data) = told.config_maps.get(&map) else {
+        return Err(not_found(format!(
+            "{by} selects nothing: there is no ConfigMap {map}"
+        )));
+    };
+    let Some(text) = data.get(name) else {
+        let keys: Vec<&str> = data.keys().map(String::as_str).collect();
+        return Err(not_found(format!(
+            "{by} selects nothing: ConfigMap {map} has no key {name}; it has {}",
+            keys.join(", ")
+        )));
+    };
+    let config = read_plugin(&format!("ConfigMap {map}, key {name}"), text)?;
+    Ok((Some(name.to_owned()), config))
+}
+
+fn read_plugin(place: &str, text: &str) -> Result<Config, Warning> {
+    let invalid = |message: String| Warning {
+        code: Code::ConfigInvalid,
+        message,
+    };
+    let parsed = config::deviceplugin::parse(place, text).into_config();
+    parsed.map_err(|problems| invalid(problems.to_string()))
+}
+
+/// The strategy that a change or the policy sets over flags and files.
+fn strategy(told: &Told, findings: &mut Vec<Warning>) -> Option<MigStrategy> {
+    let annotation = told.annotation(names::MIG_STRATEGY);
+    let policy = told.policy.as_ref();
+    let policy = policy.and_then(|policy| policy.mig_strategy.as_deref());
+    let sources = [
+        ("the annotation slicewright.dev/mig-strategy", annotation),
+        ("ClusterPolicy spec.mig.strategy", policy),
+    ];
+    for (place, word) in sources {
+        let Some(word) = word else { continue };
+        match MigStrategy::from_word(word) {
+            Some(strategy) => return Some(strategy),
+            None => findings.push(Warning {
+                code: Code::ConfigInvalid,
+                message: format!("{place} is {word:?}, expected one of none, single, mixed"),
+            }),
+        }
+    }
+    None
+}
+
+fn wanted_mig(
+    told: &Told,
+    settings: &Settings,
+    inventory: Option<&Inventory>,
+) -> Option<MigWanted> {
+    let name = told.label(names::MIG_CONFIG)?.to_owned();
+    let inventory = inventory?;
+    let entries = mig_entries(&name, told, settings, inventory);
+    Some(MigWanted { name, entries })
+}
+
+/// The MIG configs that fit the hardware, as NVIDIA's manager generates them.
+pub fn generated(inventory: &Inventory) -> MigConfigFile {
+    let capable = inventory.gpus.iter().filter(|gpu| gpu.mode.is_some());
+    let boards: Vec<_> = capable.map(|gpu| (gpu.pci_device, &gpu.board)).collect();
+    config::generate::generate(&boards)
+}
+
+fn mig_entries(
+    name: &str,
+    told: &Told,
+    settings: &Settings,
+    inventory: &Inventory,
+) -> Result<Vec<Entry>, Refusal> {
+    let mut names: Vec<String> = Vec::new();
+    let mut fault = None;
+    for (place, text) in mig_texts(told, settings) {
+        let text = text.map_err(|reason| Refusal::new(Code::ConfigNotFound, reason));
+        match text.and_then(|text| from_text(name, &place, &text, &mut names)) {
+            Ok(Some(entries)) => return Ok(entries),
+            Ok(None) => {}
+            Err(refusal) => fault = fault.or(Some(refusal)),
+        }
+    }
+    let generated = generated(inventory);
+    if let Some(config) = generated.get(name) {
+        return Ok(config.entries.clone());
+    }
+    // A file that cannot be read may have had it.
+    if let Some(refusal) = fault {
+        return Err(refusal);
+    }
+    names.extend(generated.names().into_iter().map(str::to_owned));
+    names.dedup();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let near = nearest(name, &known).map(|near| format!("; did you mean {near}?"));
+    Err(Refusal {
+        code: Code::ConfigNotFound,
+        message: format!(
+            "there is no MIG config {name:?} for this node{}",
+            near.unwrap_or_default()
+        ),
+        choices: names,
+    })
+}
+
+/// Files with MIG configs, the one that wins first, each with its place.
+fn mig_texts(told: &Told, settings: &Settings) -> Vec<(String, Result<String, String>)> {
+    let map = told.policy.as_ref();
+    let map = map.and_then(|policy| policy.mig_config_map.as_deref());
+    let custom = map.map(|map| {
+        let place = format!("ConfigMap {map}, key {MIG_KEY}");
+        let data = told.config_maps.get(map);
+        let text = data.and_then(|data| data.get(MIG_KEY)).cloned();
+        let missing = || match data {
+            Some(_) => format!("ConfigMap {map} has no key {MIG_KEY}"),
+            None => format!("there is no ConfigMap {map}"),
+        };
+        (place, text.ok_or_else(missing))
+    });
+    let file = settings.mig_file.clone();
+    let file = file.map(|(path, text)| (path, Ok(text)));
+    custom.into_iter().chain(file).collect()
+}
+
+/// The entries of that name in a file, `None` if it has no such name.
+fn from_text(
+    name: &str,
+    place: &str,
+    text: &str,
+    names: &mut Vec<String>,
+) -> Result<Option<Vec<Entry>>, Refusal> {
+    let parsed = mig::parse(place, text);
+    let has = parsed.names().contains(&name);
+    names.extend(parsed.names().into_iter().map(str::to_owned));
+    match parsed.select(Some(name)) {
+        Ok(selected) => Ok(Some(selected.entries)),
+        Err(problems) if problems.code == Code::ConfigNotFound && !has => Ok(None),
+        Err(problems) => Err(Refusal::new(problems.code, problems.to_string())),
+    }
+}

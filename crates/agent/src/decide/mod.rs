@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Decisions: plain data in, plain data with reasons out.
+
+mod clients;
+mod desired;
+mod health;
+mod labels;
+mod mig;
+
+pub use clients::{LabelChange, PodOnNode, apps, driver_is_replaced, pause, resume, rivals};
+pub use desired::{Desired, MigWanted, Told, config_maps, generated, resolve};
+pub use health::Health;
+pub use labels::{State, change, node_labels};
+pub use mig::{Allocation, Goes, MigChange, MigDecision, decide};

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the driver reports by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gpu::{Event, EventKind};
+use publish::{Fault, XidPolicy};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::machine::{Machine, has_no_events};
+
+/// How long one wait takes: the driver cannot be closed before it ends.
+const WAIT: Duration = Duration::from_millis(500);
+/// How long to leave an event source alone that failed: losing it says nothing about devices.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Follows what the driver reports on a thread of its own, until the receiver is dropped.
+pub fn follow(machine: Arc<Machine>) -> UnboundedReceiver<Event> {
+    let (sender, receiver) = unbounded_channel();
+    std::thread::spawn(move || {
+        let mut quiet = false;
+        while !sender.is_closed() {
+            match machine.wait_event(WAIT) {
+                Ok(None) => quiet = false,
+                Ok(Some(event)) => {
+                    if sender.send(event).is_err() {
+                        return;
+                    }
+                }
+                Err(error) if has_no_events(&error) => {
+                    tracing::warn!("this driver reports no faults: {error}");
+                    return;
+                }
+                Err(error) => {
+                    if !quiet {
+                        tracing::warn!("faults cannot be heard of for now: {error}");
+                    }
+                    quiet = true;
+                    std::thread::sleep(PAUSE);
+                }
+            }
+        }
+    });
+    receiver
+}
+
+/// The fault that an event stands for, if the policy says that it is one.
+pub fn fault(event: &Event, policy: &XidPolicy) -> Option<Fault> {
+    let EventKind::Xid(xid) = event.kind else {
+        return None;
+    };
+    policy.acts_on(xid).then(|| Fault {
+        gpu: event.gpu.clone(),
+        gpu_instance: event.gpu_instance,
+        compute_instance: event.compute_instance,
+        what: format!("XID {xid}"),
+    })
+}

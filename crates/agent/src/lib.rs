@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node agent: what MIG Manager, device plugin, GPU Feature Discovery and their config-managers
+//! do, from one snapshot of the hardware.
+//!
+//! [`Agent`] is the loop. What it decides is in [`decide`], as pure functions; what touches the
+//! world is thin: the API server ([`cluster`], [`write`]), driver and journal ([`machine`]), the
+//! kubelet (crate `deviceplugin`). `docs/agent.md` tells it for people.
+//!
+//! It must never end because of the state of hardware, configuration, kubelet or API server.
+
+#![forbid(unsafe_code)]
+
+mod agent;
+mod cdi_files;
+mod change;
+mod cluster;
+pub mod decide;
+mod events;
+mod machine;
+mod process;
+mod publishing;
+mod serve;
+mod settings;
+mod status;
+mod write;
+
+pub use agent::{Agent, StartError};
+pub use cluster::ConnectError;
+pub use process::{LogFormat, run};
+pub use settings::{Kubernetes, Overrides, Paths, Settings};

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's hardware: driver, journal, readings. Everything here blocks, and is called from
+//! threads that may.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use geometry::inventory::Inventory;
+use gpu::{Event, Events, NvmlCode};
+use host::{Host, Intent, OpenDriver, Outcome, StateDir, SystemClock, Toward, open_change};
+use plan::{Plan, Wish};
+use snapshot::{Reader, Reading, Roots};
+
+use crate::settings::Paths;
+
+/// The node's hardware. The driver is open only while it is wanted: an open handle keeps its kernel
+/// module from being replaced.
+pub struct Machine {
+    paths: Paths,
+    boot_id: String,
+    open: Mutex<Option<Arc<Open>>>,
+}
+
+struct Open {
+    driver: OpenDriver,
+    reader: Mutex<Reader>,
+}
+
+impl Machine {
+    /// The hardware at these paths. Nothing is opened yet.
+    pub fn new(paths: Paths) -> Self {
+        Self {
+            paths,
+            // Only told to people, so that a system without it works all the same.
+            boot_id: host::boot_id().unwrap_or_default(),
+            open: Mutex::default(),
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Open>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The driver, opened if it is not.
+    fn open(&self) -> Result<Arc<Open>, host::Error> {
+        let mut slot = self.slot();
+        if let Some(open) = &*slot {
+            return Ok(Arc::clone(open));
+        }
+        let driver = OpenDriver::of_machine(Some(&self.paths.driver_root_here))?;
+        let roots = Roots {
+            sys: self.paths.sys.clone(),
+            proc_driver: self.paths.proc_driver.clone(),
+            dev: self.paths.dev_root_here.clone(),
+        };
+        let open = Arc::new(Open {
+            driver,
+            reader: Mutex::new(Reader::new(roots)),
+        });
+        *slot = Some(Arc::clone(&open));
+        Ok(open)
+    }
+
+    /// Closes every handle on the driver, once what is under way has ended.
+    pub fn close(&self) {
+        *self.slot() = None;
+    }
+
+    /// Everything about the hardware now.
+    ///
+    /// # Errors
+    /// If there is no driver, or it cannot be read. It is closed then, so that the next reading
+    /// begins anew: the library may have been replaced.
+    pub fn read(&self, machine_type_file: &Path) -> Result<Reading, host::Error> {
+        let open = self.open()?;
+        let mut reader = open.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let reading = reader.read(open.driver.gpu(), machine_type_file);
+        drop(reader);
+        reading.map_err(|error| {
+            self.close();
+            host::Error::from(error)
+        })
+    }
+
+    /// Whether a change was begun and not ended, and whether it leads to this wish.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn open_change(&self, wish: Option<&Wish>) -> Result<Option<Toward>, host::Error> {
+        let folder = host::Folder::at(&self.paths.state);
+        let open = open_change(&folder)?;
+        Ok(open.map(|open| match wish {
+            Some(wish) if open.leads_to(wish) => Toward::New,
+            _ => Toward::Old,
+        }))
+    }
+
+    /// Ends the change that was begun and not ended.
+    ///
+    /// # Errors
+    /// If nothing could be tried.
+    pub fn recover(&self, toward: Toward) -> Result<Option<Outcome>, host::Error> {
+        self.with_host(|host| host.recover(toward))
+    }
+
+    /// Carries a plan out, or puts everything back.
+    ///
+    /// # Errors
+    /// If it is refused before anything is touched.
+    pub fn apply(&self, plan: &Plan, intent: &Intent) -> Result<Outcome, host::Error> {
+        self.with_host(|host| host.apply(plan, intent))
+    }
+
+    fn with_host<T>(
+        &self,
+        act: impl FnOnce(&Host<'_>) -> Result<T, host::Error>,
+    ) -> Result<T, host::Error> {
+        let open = self.open()?;
+        let state = StateDir::open(&self.paths.state)?;
+        act(&Host {
+            driver: open.driver.driver(),
+            reset: &open.driver,
+            state: &state,
+            clock: &SystemClock,
+            boot_id: &self.boot_id,
+        })
+    }
+
+    /// What the driver reports next; `None` if there was nothing within the time, or it is closed.
+    ///
+    /// # Errors
+    /// As the driver says. Drivers that cannot report anything are none.
+    pub fn wait_event(&self, timeout: Duration) -> Result<Option<Event>, gpu::Error> {
+        let open = self.slot().clone();
+        match open {
+            Some(open) => open.driver.gpu().wait(timeout),
+            None => {
+                std::thread::sleep(timeout);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// The inventory with the last that was known of GPUs that are lost, so that these are told as
+/// unhealthy rather than forgotten.
+pub fn with_lost(mut now: Inventory, last: Option<&Inventory>) -> Inventory {
+    for index in &now.lost {
+        let known = last.and_then(|last| last.gpus.iter().find(|gpu| gpu.index == *index));
+        now.gpus.extend(known.cloned());
+    }
+    now.gpus.sort_by_key(|gpu| gpu.index);
+    now
+}
+
+/// Whether an error of the event source means that this driver has no events at all.
+pub fn has_no_events(error: &gpu::Error) -> bool {
+    matches!(error, gpu::Error::Call { code, .. } if *code == NvmlCode::NOT_SUPPORTED)
+}

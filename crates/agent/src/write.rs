@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the agent writes to the API server: its own node, its generated ConfigMap, its GpuNode and
+//! events. `docs/permissions.md` lists the rights that this takes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Node, ObjectReference, Pod};
+use kube::Resource;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kubeapi::{GpuNode, GpuNodeStatus, names};
+use serde_json::{Map, Value, json};
+
+use crate::cluster::{Cluster, NodeSeen};
+use crate::decide::{LabelChange, PodOnNode};
+
+/// Labels that tell our own pods from NVIDIA's under the same names.
+const OURS: (&str, &str) = ("app.kubernetes.io/name", "slicewright");
+
+/// A failed write: it is tried again with the next round.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation}: {source}")]
+pub struct WriteError {
+    operation: &'static str,
+    source: Box<kube::Error>,
+}
+
+fn cannot(operation: &'static str) -> impl FnOnce(kube::Error) -> WriteError {
+    move |source| WriteError {
+        operation,
+        source: Box::new(source),
+    }
+}
+
+/// Something that happened on the node, for `kubectl describe node`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Whether it is a warning.
+    pub is_warning: bool,
+    /// Reason in one word.
+    pub reason: &'static str,
+    /// What happened, in a sentence.
+    pub note: String,
+}
+
+impl Cluster {
+    fn params() -> PatchParams {
+        PatchParams::apply(names::FIELD_MANAGER).force()
+    }
+
+    fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    /// Sets and removes labels and annotations of the node.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn patch_node(
+        &self,
+        labels: &LabelChange,
+        annotations: &LabelChange,
+    ) -> Result<(), WriteError> {
+        let mut metadata = Map::new();
+        for (field, change) in [("labels", labels), ("annotations", annotations)] {
+            if !change.is_empty() {
+                metadata.insert(field.to_owned(), json!(change));
+            }
+        }
+        if metadata.is_empty() {
+            return Ok(());
+        }
+        let patch = Patch::Merge(json!({ "metadata": Value::Object(metadata) }));
+        let params = PatchParams::default();
+        let done = self.nodes().patch(&self.about.node, &params, &patch).await;
+        done.map(|_| ()).map_err(cannot("label the node"))
+    }
+
+    /// Takes the agent's own taint from the node, if it is there.
+    ///
+    /// # Errors
+    /// As the API server says; also if the taints changed meanwhile.
+    pub async fn remove_taint(&self, node: &NodeSeen) -> Result<(), WriteError> {
+        let mut taints = node.taints.iter();
+        let Some(place) = taints.position(|taint| taint.key == names::NOT_READY_TAINT) else {
+            return Ok(());
+        };
+        let path = format!("/spec/taints/{place}");
+        let patch = json!([
+            { "op": "test", "path": format!("{path}/key"), "value": names::NOT_READY_TAINT },
+            { "op": "remove", "path": path },
+        ]);
+        let patch: json_patch::Patch = match serde_json::from_value(patch) {
+            Ok(patch) => patch,
+            Err(_) => return Ok(()),
+        };
+        let patch = Patch::<()>::Json(patch);
+        let params = PatchParams::default();
+        let done = self.nodes().patch(&self.about.node, &params, &patch).await;
+        done.map(|_| ()).map_err(cannot("remove the taint"))
+    }
+
+    /// Removes names from the node's capacity that nobody registers any more.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn forget_resources(&self, gone: &[String]) -> Result<(), WriteError> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let none: BTreeMap<&String, Option<()>> = gone.iter().map(|name| (name, None)).collect();
+        let patch = json!({ "status": { "capacity": none, "allocatable": none } });
+        let (name, params) = (&self.about.node, PatchParams::default());
+        let done = self
+            .nodes()
+            .patch_status(name, &params, &Patch::Merge(patch))
+            .await;
+        done.map(|_| ()).map_err(cannot(
+            "remove resources that are gone from the node's status",
+        ))
+    }
+
+    /// Writes the MIG configs of this node's hardware, as NVIDIA's manager does. It goes with the
+    /// node.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn write_generated(&self, node: &NodeSeen, text: &str) -> Result<(), WriteError> {
+        let name = names::generated_config_map(&self.about.node);
+        let map = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    "app.kubernetes.io/component": "nvidia-mig-manager",
+                    "nvidia.com/node-name": self.about.node,
+                },
+                "ownerReferences": [{
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "name": self.about.node,
+                    "uid": node.uid,
+                }],
+            },
+            "data": { "config.yaml": text },
+        });
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.about.namespace);
+        let done = api.patch(&name, &Self::params(), &Patch::Apply(map)).await;
+        done.map(|_| ())
+            .map_err(cannot("write the generated MIG configs"))
+    }
+
+    /// Writes what the node's snapshot says.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn write_gpu_node(
+        &self,
+        node: &NodeSeen,
+        status: &GpuNodeStatus,
+    ) -> Result<(), WriteError> {
+        let api: Api<GpuNode> = Api::all(self.client.clone());
+        let name = &self.about.node;
+        let mut object = json!({
+            "apiVersion": GpuNode::api_version(&()),
+            "kind": GpuNode::kind(&()),
+            "metadata": {
+                "name": name,
+                "ownerReferences": [
+                    { "apiVersion": "v1", "kind": "Node", "name": name, "uid": node.uid },
+                ],
+            },
+            "spec": {},
+        });
+        let params = Self::params();
+        let done = api.patch(name, &params, &Patch::Apply(&object)).await;
+        done.map_err(cannot("write the GpuNode"))?;
+        object["metadata"] = json!({ "name": name });
+        object["status"] = json!(status);
+        let done = api
+            .patch_status(name, &params, &Patch::Apply(&object))
+            .await;
+        done.map(|_| ())
+            .map_err(cannot("write the GpuNode's status"))
+    }
+
+    /// The pods on this node.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn pods_on_node(&self) -> Result<Vec<PodOnNode>, WriteError> {
+        let api: Api<Pod> = Api::all(self.client.clone());
+        let fields = format!("spec.nodeName={}", self.about.node);
+        let list = api
+            .list_metadata(&ListParams::default().fields(&fields))
+            .await;
+        let list = list.map_err(cannot("list the pods of the node"))?;
+        let pods = list.items.into_iter().map(|pod| {
+            let labels = pod.metadata.labels.unwrap_or_default();
+            let app = labels.get("app").or_else(|| labels.get(OURS.0));
+            PodOnNode {
+                name: format!(
+                    "{}/{}",
+                    pod.metadata.namespace.unwrap_or_default(),
+                    pod.metadata.name.unwrap_or_default()
+                ),
+                is_ours: labels.get(OURS.0).is_some_and(|name| name == OURS.1),
+                app: app.cloned().unwrap_or_default(),
+            }
+        });
+        Ok(pods.collect())
+    }
+
+    /// What tells people on the node of events.
+    pub fn recorder(&self) -> Recorder {
+        let reporter = Reporter {
+            controller: names::FIELD_MANAGER.to_owned(),
+            instance: Some(self.about.node.clone()),
+        };
+        Recorder::new(self.client.clone(), reporter)
+    }
+
+    /// Tells of something on the node.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn tell(&self, recorder: &Recorder, told: &Told) -> Result<(), WriteError> {
+        let node = ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Node".to_owned()),
+            name: Some(self.about.node.clone()),
+            // kubectl describe looks for events of nodes by their name in the place of the UID.
+            uid: Some(self.about.node.clone()),
+            ..ObjectReference::default()
+        };
+        let event = Event {
+            type_: match told.is_warning {
+                true => EventType::Warning,
+                false => EventType::Normal,
+            },
+            reason: told.reason.to_owned(),
+            // The longest that the API server takes.
+            note: Some(told.note.chars().take(1000).collect()),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        };
+        let done = recorder.publish(&event, &node).await;
+        done.map_err(cannot("write an event"))
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `GpuNode`: what the snapshot of a node says, written by the node's agent alone.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Nothing is wished for here: labels of the node say what is wanted.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, CustomResource,
+)]
+#[kube(
+    group = "slicewright.dev",
+    version = "v1alpha1",
+    kind = "GpuNode",
+    plural = "gpunodes",
+    shortname = "gn",
+    status = "GpuNodeStatus",
+    doc = "GPUs of a node: layout, resources, and what a person should know. The node's agent writes it.",
+    printcolumn = r#"{"name":"GPUs","type":"integer","jsonPath":".status.gpuCount"}"#,
+    printcolumn = r#"{"name":"Config","type":"string","jsonPath":".status.migConfig.wanted"}"#,
+    printcolumn = r#"{"name":"State","type":"string","jsonPath":".status.migConfig.state"}"#,
+    printcolumn = r#"{"name":"Strategy","type":"string","jsonPath":".status.strategy"}"#,
+    printcolumn = r#"{"name":"Sharing","type":"string","jsonPath":".status.sharing"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#
+)]
+pub struct GpuNodeSpec {}
+
+/// What the snapshot of the node says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GpuNodeStatus {
+    /// Version of the driver.
+    pub driver_version: String,
+    /// How many GPUs the driver shows.
+    pub gpu_count: u32,
+    /// How slices are named: none, single or mixed.
+    pub strategy: String,
+    /// Name of the sharing config in force; `exclusive` if none is.
+    pub sharing: String,
+    /// The MIG layout that is wanted.
+    pub mig_config: MigConfigStatus,
+    /// GPUs by index.
+    pub gpus: Vec<GpuStatus>,
+    /// Resources that are offered, by name.
+    pub resources: Vec<ResourceStatus>,
+    /// What a person should know.
+    pub findings: Vec<Finding>,
+    /// Ready, LayoutApplied, SharingApplied.
+    pub conditions: Vec<Condition>,
+}
+
+/// The MIG layout that is wanted, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MigConfigStatus {
+    /// Name of the MIG config; empty: none is wanted.
+    pub wanted: String,
+    /// pending, rebooting, success or failed; empty: none is wanted.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// Stable code of the reason: `slicewright explain CODE`.
+    pub code: String,
+}
+
+/// A GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GpuStatus {
+    /// Index.
+    pub index: u32,
+    /// UUID.
+    pub uuid: String,
+    /// Product name.
+    pub product: String,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// MIG mode: on, off, pending on, pending off; empty on a GPU without MIG.
+    pub mode: String,
+    /// Slices by place.
+    pub slices: Vec<SliceStatus>,
+    /// What is broken.
+    pub faults: Vec<String>,
+}
+
+/// A slice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SliceStatus {
+    /// UUID; empty where the driver shows none.
+    pub uuid: String,
+    /// Profile.
+    pub profile: String,
+    /// First placement unit of its GPU instance.
+    pub start: u8,
+    /// Placement units of its GPU instance.
+    pub size: u8,
+    /// Whether a container has it, or a process uses it.
+    pub in_use: bool,
+}
+
+/// An extended resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceStatus {
+    /// Full name.
+    pub name: String,
+    /// Devices.
+    pub count: u32,
+    /// Those that pods may get.
+    pub healthy: u32,
+    /// Those that containers have.
+    pub allocated: u32,
+}
+
+/// Something that a person should know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Finding {
+    /// Stable code: `slicewright explain CODE`.
+    pub code: String,
+    /// Object, cause and next step.
+    pub message: String,
+}
+
+/// A condition in the form that `kubectl wait`, Argo CD and Flux understand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// Ready, LayoutApplied or SharingApplied.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// True, False or Unknown.
+    pub status: String,
+    /// One word.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+    /// When the status changed last, RFC 3339.
+    pub last_transition_time: String,
+}
+
+/// The definition of the kind.
+pub fn gpu_node_crd() -> CustomResourceDefinition {
+    GpuNode::crd()
+}

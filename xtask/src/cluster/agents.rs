@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Slicewright on the nodes of a cluster, installed as users install it.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::driver::{self, HOOK};
+use super::{Cluster, until};
+use crate::error::Error;
+use crate::image::{self, DRIVER, SLICEWRIGHT};
+use crate::process::output;
+
+/// Namespace that scripts for GPU Operator expect.
+pub const NAMESPACE: &str = "gpu-operator";
+
+impl Cluster {
+    /// Brings the project's images to all nodes, installs the agent, and waits until it serves on
+    /// every node that was given GPUs.
+    ///
+    /// # Errors
+    /// If an image cannot be built, or an agent does not serve in time.
+    pub fn install(&self, root: &Path, target: &Path) -> Result<(), Error> {
+        let files = driver::files(root, target)?;
+        let images = [
+            image::slicewright(root, target, false)?,
+            image::validation(root, target)?,
+            image::driver_container(files)?,
+        ];
+        for (image, name) in images.iter().zip(["slicewright", "validation", "driver"]) {
+            let path = self.folder().join(format!("{name}.tar"));
+            image.write(&path)?;
+            self.load(&path)?;
+        }
+        let binary = target.join("debug/slicewright");
+        let binary = binary.to_string_lossy();
+        let words = [
+            &binary,
+            "install",
+            "--compat",
+            "--pull-policy=never",
+            "--image",
+            SLICEWRIGHT,
+            "--cdi-hook-path",
+            HOOK,
+        ];
+        let manifest = output(root, &words)?;
+        self.apply(&manifest)?;
+        self.apply(&driver_daemon_set().to_string())?;
+        self.await_agents()
+    }
+
+    /// Applies a manifest. Kinds that it defines need a moment until they are known.
+    ///
+    /// # Errors
+    /// If the API server does not take it within some seconds.
+    pub fn apply(&self, manifest: &str) -> Result<(), Error> {
+        let words = ["apply", "--filename=-"];
+        let mut last = None;
+        let applied = until("the manifest to be taken", 20, || {
+            match self.kubectl_with(&words, manifest) {
+                Ok(_) => Ok(Some(())),
+                Err(error) => {
+                    last = Some(error);
+                    Ok(None)
+                }
+            }
+        });
+        applied.map_err(|late| last.unwrap_or(late))
+    }
+
+    /// Waits until every agent serves and every driver pod runs.
+    ///
+    /// # Errors
+    /// If one does not in time.
+    pub fn await_agents(&self) -> Result<(), Error> {
+        for name in ["nvidia-device-plugin-daemonset", "nvidia-driver-daemonset"] {
+            let set = format!("daemonset/{name}");
+            let namespace = format!("--namespace={NAMESPACE}");
+            let words = ["rollout", "status", &set, &namespace, "--timeout=100s"];
+            self.kubectl(&words)?;
+        }
+        Ok(())
+    }
+}
+
+/// The pods in which people look at the hardware, as the driver's container has it.
+fn driver_daemon_set() -> serde_json::Value {
+    let labels = json!({ "app": "nvidia-driver-daemonset" });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": { "name": "nvidia-driver-daemonset", "namespace": NAMESPACE },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "tolerations": [{ "operator": "Exists" }],
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{
+                        "name": "nvidia-driver-ctr",
+                        "image": DRIVER,
+                        "imagePullPolicy": "Never",
+                        "securityContext": { "privileged": true },
+                        "volumeMounts": [
+                            { "name": "state", "mountPath": "/run/nvidia-persistenced" },
+                        ],
+                    }],
+                    "volumes": [{
+                        "name": "state",
+                        "hostPath": { "path": "/run/nvidia/driver/run/nvidia-persistenced" },
+                    }],
+                },
+            },
+        },
+    })
+}
