@@ -18,8 +18,8 @@ const DIAL: Duration = Duration::from_secs(5);
 /// at most; to give up earlier would leave it with half of one.
 const REGISTER: Duration = Duration::from_secs(15);
 
-/// Which file a socket is. A restarted kubelet makes its socket anew; the time of change tells it
-/// from the last one even where the file system gives it the same number.
+/// Which file a socket is. A restarted kubelet makes its socket anew; the time of change tells that
+/// from the last one where the file system gives it the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -38,13 +38,19 @@ impl Identity {
         })
     }
 
+    /// Whether the two are one file as long as somebody serves it: its number is not given away
+    /// then, and the time of change only says that rights or labels were set.
+    pub(crate) fn is_same_file(self, other: Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// One for a test of what follows from it.
     #[cfg(test)]
-    pub(crate) const fn numbered(inode: u64) -> Self {
+    pub(crate) const fn numbered(inode: u64, changed: i64) -> Self {
         Self {
             device: 0,
             inode,
-            changed: (0, 0),
+            changed: (changed, 0),
         }
     }
 }

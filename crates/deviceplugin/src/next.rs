@@ -84,16 +84,17 @@ pub(crate) fn next(view: &View) -> Next {
     if !view.served {
         return Next::Serve;
     }
+    let silent = |told: &Told| view.heard || view.now >= told.at + SILENCE;
+    if !view.listens && view.told.as_ref().is_some_and(silent) {
+        return Next::Lost;
+    }
     let Some(kubelet) = view.kubelet else {
         return Next::Wait;
     };
-    if let Some(told) = view.told.filter(|told| told.kubelet == kubelet) {
-        let silent = view.heard || view.now >= told.at + SILENCE;
-        return if silent && !view.listens {
-            Next::Lost
-        } else {
-            Next::Wait
-        };
+    let is_told =
+        |told: Told| told.kubelet == kubelet || view.listens && told.kubelet.is_same_file(kubelet);
+    if view.told.is_some_and(is_told) {
+        return Next::Wait;
     }
     let held = |hold: Hold| hold.kubelet == kubelet && view.now < hold.until;
     if view.hold.is_some_and(held) {
@@ -120,9 +121,9 @@ mod tests {
     fn well(now: Instant) -> View {
         View {
             served: true,
-            kubelet: Some(Identity::numbered(1)),
+            kubelet: Some(Identity::numbered(1, 0)),
             told: Some(Told {
-                kubelet: Identity::numbered(1),
+                kubelet: Identity::numbered(1, 0),
                 at: now,
             }),
             heard: true,
@@ -144,11 +145,11 @@ mod tests {
         };
         let hold = |until| {
             Some(Hold {
-                kubelet: Identity::numbered(1),
+                kubelet: Identity::numbered(1, 0),
                 until,
             })
         };
-        let (first, second) = (Identity::numbered(1), Identity::numbered(2));
+        let (first, second) = (Identity::numbered(1, 0), Identity::numbered(2, 0));
         let served = false;
         let kubelet = Some(second);
         let at = |now| View { now, ..well(now) };
@@ -179,7 +180,25 @@ mod tests {
                     listens: false,
                     ..well(now)
                 },
+                Next::Lost,
+            ),
+            (
+                "rights of the kubelet's socket were set",
+                View {
+                    kubelet: Some(Identity::numbered(1, 9)),
+                    ..well(now)
+                },
                 Next::Wait,
+            ),
+            (
+                "another kubelet has the number of the last one",
+                View {
+                    kubelet: Some(Identity::numbered(1, 9)),
+                    listens: false,
+                    heard: false,
+                    ..well(now)
+                },
+                Next::Register(Identity::numbered(1, 9)),
             ),
             (
                 "another kubelet",

@@ -27,7 +27,7 @@ const CLOSE: Duration = Duration::from_secs(1);
 /// A served socket. Dropped, it ends its streams like [`Server::close`], but leaves the file.
 pub(crate) struct Server {
     socket: PathBuf,
-    identity: Option<Identity>,
+    identity: Identity,
     closing: watch::Sender<bool>,
     serving: JoinHandle<Result<(), tonic::transport::Error>>,
 }
@@ -47,7 +47,8 @@ impl Server {
         };
         remove(&socket).map_err(failed)?;
         let listener = UnixListener::bind(&socket).map_err(failed)?;
-        let identity = Identity::of(&socket);
+        let gone = || failed(io::ErrorKind::NotFound.into());
+        let identity = Identity::of(&socket).ok_or_else(gone)?;
         let (closing, mut closes) = watch::channel(false);
         let service = DevicePluginServer::new(service(closes.clone()));
         // Connections are served by tasks of their own, which outlive this one. So they are ended
@@ -85,7 +86,11 @@ impl Server {
 
     /// Whether the socket is still this one, and served.
     pub(crate) fn is_there(&self) -> bool {
-        Identity::of(&self.socket) == self.identity && !self.serving.is_finished()
+        self.has_file() && !self.serving.is_finished()
+    }
+
+    fn has_file(&self) -> bool {
+        Identity::of(&self.socket).is_some_and(|there| there.is_same_file(self.identity))
     }
 
     /// Ends the streams, then the connections, and removes the socket if it is still this one.
@@ -95,7 +100,7 @@ impl Server {
         if timeout(CLOSE, &mut self.serving).await.is_err() {
             self.serving.abort();
         }
-        if Identity::of(&self.socket) == self.identity {
+        if self.has_file() {
             // If it cannot be removed, the next who serves here says so.
             let _ = remove(&self.socket);
         }

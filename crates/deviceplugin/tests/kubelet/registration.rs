@@ -145,6 +145,18 @@ async fn a_kubelet_that_holds_on_to_a_socket_is_told_of_another() {
     kubelet.quiet(3600).await;
 }
 
+/// As by a relabelling of the folder.
+#[tokio::test(start_paused = true)]
+async fn rights_of_sockets_are_nobodys_restart() {
+    let folder = Folder::new();
+    let (mut kubelet, _plugins) = listening(&folder).await;
+    for socket in ["kubelet.sock", "nvidia-gpu.sock"] {
+        let rights = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(folder.path().join(socket), rights).unwrap();
+    }
+    kubelet.quiet(3600).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dead_kubelet_is_waited_for() {
     let folder = Folder::new();
