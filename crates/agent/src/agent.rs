@@ -39,6 +39,8 @@ use crate::settings::Settings;
 
 /// How often everything is looked at without a reason: foreign changes and lost events.
 const SLOW_TICK: Duration = Duration::from_secs(30);
+/// How often pods are looked at that nothing points to.
+const RARE_TICK: Duration = Duration::from_secs(600);
 /// How often while something is awaited that sends no event: pods that end, a driver that comes.
 const FAST_TICK: Duration = Duration::from_secs(1);
 
@@ -98,8 +100,17 @@ pub(crate) struct Memory {
     pub status: Option<GpuNodeStatus>,
     /// What has been told as an event.
     pub told: BTreeSet<String>,
-    pub rivals: Vec<String>,
-    pub looked_for_rivals: Option<Instant>,
+    /// Programs of NVIDIA's on this node, as last looked for.
+    pub rivals: Option<Look>,
+    /// Whether the kubelet has said who has devices.
+    pub has_heard: bool,
+}
+
+/// A look for NVIDIA's programs on this node.
+pub(crate) struct Look {
+    at: Instant,
+    deploy: BTreeMap<String, String>,
+    found: Vec<String>,
 }
 
 /// A change that failed.
@@ -199,14 +210,12 @@ impl Agent {
             Some(cluster) => match cluster.told(&settings) {
                 Some(told) => (told, cluster.node()),
                 None => {
-                    self.shown.waiting(cluster.trouble().unwrap_or_else(|| {
-                        "waiting for the API server to show this node".to_owned()
-                    }));
+                    self.shown.waiting(cluster.awaited());
                     return SLOW_TICK;
                 }
             },
         };
-        if self.yields_to_rivals().await {
+        if self.yields_to_rivals(&told).await {
             return SLOW_TICK;
         }
         if driver_is_replaced(&told.labels) {
@@ -233,6 +242,12 @@ impl Agent {
         let kept = self.memory.kept.as_ref();
         let desired = decide::resolve(told, &settings, Some(&inventory), kept);
         self.hear_allocations().await;
+        if !self.memory.has_heard {
+            // Without knowing who has what, a device could be offered twice.
+            let reason = "waiting for the kubelet to say who has devices";
+            self.shown.waiting(reason.to_owned());
+            return FAST_TICK;
+        }
         let (layout, changed) = self.settle(told, node, &desired, &inventory).await;
         if changed {
             match self.read().await {
@@ -287,29 +302,45 @@ impl Agent {
     }
 
     /// Whether NVIDIA's own programs serve this node: then nothing is offered.
-    async fn yields_to_rivals(&mut self) -> bool {
-        let due = self.memory.looked_for_rivals;
-        if due.is_some_and(|last| last.elapsed() < SLOW_TICK) {
-            return !self.memory.rivals.is_empty();
-        }
+    async fn yields_to_rivals(&mut self, told: &Told) -> bool {
         let Some(cluster) = &self.cluster else {
             return false;
         };
-        match cluster.pods_on_node().await {
-            Ok(pods) => {
-                self.memory.rivals = decide::rivals(&pods);
-                self.memory.looked_for_rivals = Some(Instant::now());
+        // GPU Operator's programs come and go with these labels; others are rarely installed.
+        let deploy = decide::deploy_labels(&told.labels);
+        let known = self.memory.rivals.as_ref();
+        let is_fresh = |look: &Look| {
+            let every = if look.found.is_empty() {
+                RARE_TICK
+            } else {
+                SLOW_TICK
+            };
+            look.at.elapsed() < every && look.deploy == deploy
+        };
+        if !known.is_some_and(is_fresh) {
+            match cluster.pods_on_node().await {
+                Ok(pods) => {
+                    self.memory.rivals = Some(Look {
+                        at: Instant::now(),
+                        deploy,
+                        found: decide::rivals(&pods),
+                    });
+                }
+                Err(error) => tracing::warn!("{error}"),
             }
-            Err(error) => tracing::warn!("{error}"),
         }
-        if self.memory.rivals.is_empty() {
+        let found = self
+            .memory
+            .rivals
+            .as_ref()
+            .map(|look| look.found.join(", "));
+        let Some(found) = found.filter(|found| !found.is_empty()) else {
             return false;
-        }
+        };
         let message = format!(
-            "this node is served by {}; hand it over with: kubectl label node NODE \
+            "this node is served by {found}; hand it over with: kubectl label node NODE \
              nvidia.com/gpu.deploy.device-plugin=false nvidia.com/gpu.deploy.mig-manager=false \
-             nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite",
-            self.memory.rivals.join(", ")
+             nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite"
         );
         self.shown.waiting(message.clone());
         self.tell("ServedByOthers", Code::ServedByOthers, &message)
@@ -320,6 +351,7 @@ impl Agent {
     /// Asks the kubelet which devices containers have; without an answer the last one stands.
     pub(crate) async fn hear_allocations(&mut self) -> bool {
         let Some(pod_resources) = &self.pod_resources else {
+            self.memory.has_heard = true;
             return true;
         };
         match pod_resources.held().await {
@@ -336,6 +368,7 @@ impl Agent {
                 }
                 allocated.sort();
                 self.memory.allocated = allocated;
+                self.memory.has_heard = true;
                 true
             }
             Err(error) => {

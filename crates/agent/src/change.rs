@@ -25,12 +25,8 @@ use crate::decide::{
     self, Desired, LabelChange, MigChange, MigDecision, State, Told, apps, pause, resume,
 };
 
-/// How long the kubelet may take to see that devices are fenced.
-const FENCE: Duration = Duration::from_secs(15);
 /// How long clients of the GPU may take to end (source: NVIDIA's MIG manager allows 5 minutes each).
 const CLIENTS_END: Duration = Duration::from_secs(300);
-/// How often what sends no event is looked at within a step.
-const POLL: Duration = Duration::from_millis(100);
 
 impl Agent {
     /// Brings the layout to what is wanted, if that is possible and hurts nobody. Whether hardware
@@ -136,7 +132,7 @@ impl Agent {
             return (failed(reason, false), false);
         }
         self.memory.failed = None;
-        if let Err(refusal) = self.fence(told, change).await {
+        if let Err(refusal) = self.free(told, change).await {
             self.fence_devices(BTreeMap::new());
             return (failed((refusal.code, sentence(&refusal)), true), false);
         }
@@ -170,21 +166,10 @@ impl Agent {
     }
 
     /// Withdraws what goes and makes sure that nobody has it.
-    async fn fence(&mut self, told: &Told, change: &MigChange) -> Result<(), Refusal> {
-        if self.pod_resources.is_none() {
-            return Ok(());
-        }
+    async fn free(&mut self, told: &Told, change: &MigChange) -> Result<(), Refusal> {
+        let goes: BTreeSet<String> = change.goes.uuids().map(str::to_owned).collect();
         let reason = format!("the layout is changed to {}", change.name);
-        let fenced: BTreeMap<String, String> = change
-            .goes
-            .uuids()
-            .map(|uuid| (uuid.to_owned(), reason.clone()))
-            .collect();
-        self.fence_devices(fenced);
-        self.await_fence(change).await?;
-        if !self.hear_allocations().await {
-            return Err(unknown_holders());
-        }
+        self.fence(&goes, &reason).await?;
         if self.may(told, kubeapi::names::MAY_DISRUPT, self.settings.may_disrupt) {
             return Ok(());
         }
@@ -192,38 +177,6 @@ impl Agent {
             Some(refusal) => Err(refusal),
             None => Ok(()),
         }
-    }
-
-    /// Waits until the kubelet counts nothing of what goes as usable.
-    async fn await_fence(&self, change: &MigChange) -> Result<(), Refusal> {
-        let Some(pod_resources) = &self.pod_resources else {
-            return Ok(());
-        };
-        let goes: BTreeSet<&str> = change.goes.uuids().collect();
-        let devices = self.offered().iter().flat_map(|it| &it.devices);
-        let ids: BTreeSet<&str> = devices
-            .filter(|device| goes.contains(device.hardware.uuid()))
-            .map(|device| device.id.as_str())
-            .collect();
-        let begun = Instant::now();
-        while !ids.is_empty() {
-            let usable = pod_resources.allocatable().await;
-            match usable {
-                Ok(usable) => {
-                    let agrees =
-                        |of: &BTreeSet<String>| of.iter().all(|id| !ids.contains(id.as_str()));
-                    if usable.values().all(agrees) {
-                        return Ok(());
-                    }
-                }
-                Err(error) => tracing::warn!("{error}"),
-            }
-            if begun.elapsed() > FENCE {
-                return Err(unknown_holders());
-            }
-            tokio::time::sleep(POLL).await;
-        }
-        Ok(())
     }
 
     /// What the node's annotation allows, else the settings.
@@ -333,14 +286,6 @@ fn stuck(outcome: &Outcome) -> Option<(Code, String)> {
             ),
         },
     ))
-}
-
-fn unknown_holders() -> Refusal {
-    Refusal::new(
-        Code::KubeletSilent,
-        "the kubelet does not say who has the devices that would go, so nothing is touched; see the \
-         kubelet of this node",
-    )
 }
 
 /// A refusal with its choices.

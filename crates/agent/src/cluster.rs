@@ -48,7 +48,7 @@ struct State {
 }
 
 /// The node, as far as the agent looks at it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeSeen {
     /// UID of the object.
     pub uid: String,
@@ -115,7 +115,7 @@ impl Cluster {
         let name = self.about.node.clone();
         self.tasks
             .push(follow(api, &name, &self.seen, |state, node| {
-                state.node = node.map(NodeSeen::from);
+                set(&mut state.node, node.map(NodeSeen::from))
             }));
     }
 
@@ -129,14 +129,23 @@ impl Cluster {
             &self.seen,
             |state, object| {
                 let spec = |object: DynamicObject| ClusterPolicySpec::from_json(&object.data);
-                state.policy = Some(object.map(spec));
+                set(&mut state.policy, Some(object.map(spec)))
             },
         ));
     }
 
-    /// What the API server said last, if it was an error.
-    pub fn trouble(&self) -> Option<String> {
-        self.seen.state().trouble.clone()
+    /// What is missing before it is known what is wanted of the node.
+    pub fn awaited(&self) -> String {
+        let state = self.seen.state();
+        let what = match (&state.node, &state.policy) {
+            (None, _) => format!("the node {}", self.about.node),
+            (_, None) => "the ClusterPolicy".to_owned(),
+            _ => "a ConfigMap that ClusterPolicy names".to_owned(),
+        };
+        match &state.trouble {
+            Some(trouble) => format!("waiting for the API server to show {what}: {trouble}"),
+            None => format!("waiting for the API server to show {what}"),
+        }
     }
 
     /// The node; `None` until it was seen, and if it is gone.
@@ -186,7 +195,8 @@ impl Cluster {
             let key = name.clone();
             let task = follow(api, name, &self.seen, move |state, map| {
                 let data = map.map(|map| map.data.unwrap_or_default());
-                state.maps.insert(key.clone(), data);
+                let before = state.maps.insert(key.clone(), data.clone());
+                before != Some(data)
             });
             self.maps.insert(name.clone(), task);
         }
@@ -216,12 +226,20 @@ fn fail(error: impl std::fmt::Display) -> ConnectError {
     ConnectError(error.to_string())
 }
 
-/// Follows one object for as long as the task lives.
+/// Sets a value; whether it is another than before.
+fn set<T: PartialEq>(to: &mut T, new: T) -> bool {
+    let changed = *to != new;
+    *to = new;
+    changed
+}
+
+/// Follows one object for as long as the task lives, and wakes the agent when `note` says that
+/// something is different: most changes of a node are of no interest.
 fn follow<K>(
     api: Api<K>,
     name: &str,
     seen: &Arc<Seen>,
-    mut note: impl FnMut(&mut State, Option<K>) + Send + 'static,
+    mut note: impl FnMut(&mut State, Option<K>) -> bool + Send + 'static,
 ) -> JoinHandle<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -231,19 +249,20 @@ where
     tokio::spawn(async move {
         pin_mut!(stream);
         while let Some(answer) = stream.next().await {
-            {
-                let mut state = seen.state();
-                match answer {
-                    Ok(object) => {
-                        state.trouble = None;
-                        note(&mut state, object);
-                    }
-                    // The kind of object is not known there, so there is none.
-                    Err(error) if is_not_found(&error) => note(&mut state, None),
-                    Err(error) => state.trouble = Some(error.to_string()),
+            let mut state = seen.state();
+            let changed = match answer {
+                Ok(object) => {
+                    state.trouble = None;
+                    note(&mut state, object)
                 }
+                // The kind of object is not known there, so there is none.
+                Err(error) if is_not_found(&error) => note(&mut state, None),
+                Err(error) => set(&mut state.trouble, Some(error.to_string())),
+            };
+            drop(state);
+            if changed {
+                seen.wake.notify_one();
             }
-            seen.wake.notify_one();
         }
     })
 }

@@ -16,6 +16,7 @@ mod change;
 mod cluster;
 pub mod decide;
 mod events;
+mod fence;
 mod machine;
 mod process;
 mod publishing;

@@ -35,15 +35,20 @@ impl Agent {
     ) -> bool {
         let reading = self.as_published(reading, &desired);
         let (wanted, mut findings) = publish::resources(&reading.node);
+        let freed = self.free_of_old_names(&reading, &wanted).await;
         let allocated = self.allocated();
         let (resources, withheld) = publish::withhold(&reading.node, wanted, &allocated);
-        let waits = !withheld.is_empty();
+        let waits = !withheld.is_empty() || freed.is_err();
         findings.extend(desired.findings.iter().cloned());
         findings.extend(reading.findings.iter().cloned());
         findings.extend(withheld);
-        if !self.waits_for_its_layout(node, layout) {
-            findings.extend(self.write_cdi(&reading, &desired));
-            self.offer(&resources, &reading, &desired);
+        match freed {
+            Err(silent) => findings.push(silent),
+            Ok(()) if self.waits_for_its_layout(node, layout) => {}
+            Ok(()) => {
+                findings.extend(self.write_cdi(&reading, &desired));
+                self.offer(&resources, &reading, &desired);
+            }
         }
         let (labels, notes) = publish::labels(&reading.node);
         findings.extend(notes);
@@ -61,6 +66,25 @@ impl Agent {
         self.tell_findings(&findings, layout).await;
         self.show(&reading, &resources, &findings, layout);
         waits
+    }
+
+    /// Frees devices of the names that they are offered under, if they are to have others.
+    async fn free_of_old_names(
+        &mut self,
+        reading: &Reading,
+        wanted: &[Resource],
+    ) -> Result<(), Warning> {
+        let allocated = self.allocated();
+        let next = publish::withhold(&reading.node, wanted.to_vec(), &allocated).0;
+        let moving = decide::moves(self.offered(), &next);
+        if moving.is_empty() {
+            return Ok(());
+        }
+        let fenced = self.fence(&moving, "it gets another name").await;
+        fenced.map_err(|refusal| Warning {
+            code: refusal.code,
+            message: refusal.message,
+        })
     }
 
     /// Whether this is a node that was born with a layout it does not have yet: nothing is offered

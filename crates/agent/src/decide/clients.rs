@@ -60,6 +60,14 @@ pub fn driver_is_replaced(labels: &BTreeMap<String, String>) -> bool {
         .any(|(key, value)| key.starts_with(DEPLOY) && value == DRIVER_UPGRADE)
 }
 
+/// The labels by which programs are put on the node or kept away.
+pub fn deploy_labels(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let deploy = labels.iter().filter(|(key, _)| key.starts_with(DEPLOY));
+    deploy
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
 /// NVIDIA's programs that do the agent's work, by the `app` label of their pods.
 const RIVALS: [(&str, &str); 3] = [
     ("nvidia-device-plugin-daemonset", "NVIDIA's device plugin"),

@@ -6,9 +6,13 @@ mod desired;
 mod health;
 mod labels;
 mod mig;
+mod moves;
 
-pub use clients::{LabelChange, PodOnNode, apps, driver_is_replaced, pause, resume, rivals};
+pub use clients::{
+    LabelChange, PodOnNode, apps, deploy_labels, driver_is_replaced, pause, resume, rivals,
+};
 pub use desired::{Desired, MigWanted, Told, config_maps, generated, resolve};
 pub use health::Health;
 pub use labels::{State, change, node_labels};
 pub use mig::{Allocation, Goes, MigChange, MigDecision, decide};
+pub use moves::moves;
