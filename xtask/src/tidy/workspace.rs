@@ -54,7 +54,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
             "snapshot",
             "units",
         ],
-        &[],
+        &["nvmlsim"],
     ),
     (
         "cli",

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the agent decides, from plain data and simulated machines.
+
+#![allow(clippy::unwrap_used)]
+
+mod layouts;
+mod moves;
+mod support;
+mod wishes;
