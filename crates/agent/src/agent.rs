@@ -21,7 +21,6 @@ use config::deviceplugin::Config;
 use deviceplugin::{Offer, Plugins, PodResources};
 use geometry::inventory::Inventory;
 use jiff::Timestamp;
-use kube::runtime::events::Recorder;
 use kubeapi::GpuNodeStatus;
 use plan::Warning;
 use publish::Resource;
@@ -69,7 +68,6 @@ pub struct Agent {
     pub(crate) settings: Arc<Settings>,
     pub(crate) machine: Arc<Machine>,
     pub(crate) cluster: Option<Cluster>,
-    pub(crate) recorder: Option<Recorder>,
     pub(crate) plugins: Plugins,
     pub(crate) pod_resources: Option<PodResources>,
     pub(crate) memory: Memory,
@@ -157,7 +155,6 @@ impl Agent {
         let pod_resources = paths.pod_resources.clone().map(PodResources::new);
         Ok(Self {
             machine: Arc::new(Machine::new(paths.clone())),
-            recorder: cluster.as_ref().map(Cluster::recorder),
             plugins: Plugins::start(paths.plugins.clone(), paths.kubelet.clone()),
             settings: Arc::new(settings),
             cluster,
@@ -390,13 +387,13 @@ impl Agent {
 
     /// Writes an event to the node.
     pub(crate) async fn event(&self, is_warning: bool, reason: &'static str, note: String) {
-        if let (Some(cluster), Some(recorder)) = (&self.cluster, &self.recorder) {
+        if let Some(cluster) = &self.cluster {
             let told = crate::write::Told {
                 is_warning,
                 reason,
                 note,
             };
-            if let Err(error) = cluster.tell(recorder, &told).await {
+            if let Err(error) = cluster.tell(&told).await {
                 tracing::warn!("{error}");
             }
         }

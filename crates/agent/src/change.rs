@@ -49,7 +49,7 @@ impl Agent {
             reason,
             waits: false,
         };
-        match decide::decide(desired.mig.as_ref(), inventory) {
+        match decide::decide(desired.mig.as_ref(), inventory, &self.memory.allocated) {
             MigDecision::Leave => (Layout::default(), false),
             MigDecision::Applied { .. } => {
                 self.memory.failed = None;

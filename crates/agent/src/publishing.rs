@@ -38,16 +38,22 @@ impl Agent {
         let freed = self.free_of_old_names(&reading, &wanted).await;
         let allocated = self.allocated();
         let (resources, withheld) = publish::withhold(&reading.node, wanted, &allocated);
-        let waits = !withheld.is_empty() || freed.is_err();
+        let mut waits = !withheld.is_empty();
         findings.extend(desired.findings.iter().cloned());
         findings.extend(reading.findings.iter().cloned());
         findings.extend(withheld);
-        match freed {
-            Err(silent) => findings.push(silent),
-            Ok(()) if self.waits_for_its_layout(node, layout) => {}
-            Ok(()) => {
-                findings.extend(self.write_cdi(&reading, &desired));
-                self.offer(&resources, &reading, &desired);
+        if !self.waits_for_its_layout(node, layout) {
+            // Before they are offered, devices must be free and containers able to have them.
+            let ready = freed.and_then(|()| self.write_cdi(&reading, &desired));
+            match ready {
+                Ok(notes) => {
+                    findings.extend(notes);
+                    self.offer(&resources, &reading, &desired);
+                }
+                Err(finding) => {
+                    findings.push(finding);
+                    waits = true;
+                }
             }
         }
         let (labels, notes) = publish::labels(&reading.node);
@@ -108,15 +114,7 @@ impl Agent {
         allocated.collect()
     }
 
-    fn write_cdi(&self, reading: &Reading, desired: &Desired) -> Vec<Warning> {
-        let uses = &desired.config.flags.plugin.device_list_strategy;
-        let by_cdi = [
-            config::deviceplugin::ListStrategy::CdiAnnotations,
-            config::deviceplugin::ListStrategy::CdiCri,
-        ];
-        if !by_cdi.iter().any(|way| uses.contains(way)) {
-            return Vec::new();
-        }
+    fn write_cdi(&self, reading: &Reading, desired: &Desired) -> Result<Vec<Warning>, Warning> {
         let paths = &self.settings.paths;
         let held: BTreeSet<String> = self
             .memory

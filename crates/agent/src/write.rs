@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Node, ObjectReference, Pod};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Resource;
-use kube::api::{Api, ListParams, Patch, PatchParams};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kubeapi::{GpuNode, GpuNodeStatus, names};
 use serde_json::{Map, Value, json};
 
@@ -16,6 +18,9 @@ use crate::decide::{LabelChange, PodOnNode};
 
 /// Labels that tell our own pods from NVIDIA's under the same names.
 const OURS: (&str, &str) = ("app.kubernetes.io/name", "slicewright");
+
+/// Where events of objects without a namespace are.
+const EVENTS_NAMESPACE: &str = "default";
 
 /// A failed write: it is tried again with the next round.
 #[derive(Debug, thiserror::Error)]
@@ -212,40 +217,34 @@ impl Cluster {
         Ok(pods.collect())
     }
 
-    /// What tells people on the node of events.
-    pub fn recorder(&self) -> Recorder {
-        let reporter = Reporter {
-            controller: names::FIELD_MANAGER.to_owned(),
-            instance: Some(self.about.node.clone()),
-        };
-        Recorder::new(self.client.clone(), reporter)
-    }
-
-    /// Tells of something on the node.
+    /// Tells of something on the node, in an event of its own: what is the same was told before.
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn tell(&self, recorder: &Recorder, told: &Told) -> Result<(), WriteError> {
-        let node = ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Node".to_owned()),
-            name: Some(self.about.node.clone()),
+    pub async fn tell(&self, told: &Told) -> Result<(), WriteError> {
+        let node = &self.about.node;
+        let kind = if told.is_warning { "Warning" } else { "Normal" };
+        // The longest note that the API server takes.
+        let note: String = told.note.chars().take(1000).collect();
+        let event = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": { "generateName": format!("{node}.") },
+            "eventTime": MicroTime(Timestamp::now()),
+            "reportingController": names::FIELD_MANAGER,
+            "reportingInstance": node,
+            "action": "Reconcile",
+            "reason": told.reason,
+            "type": kind,
+            "note": note,
             // kubectl describe looks for events of nodes by their name in the place of the UID.
-            uid: Some(self.about.node.clone()),
-            ..ObjectReference::default()
-        };
-        let event = Event {
-            type_: match told.is_warning {
-                true => EventType::Warning,
-                false => EventType::Normal,
-            },
-            reason: told.reason.to_owned(),
-            // The longest that the API server takes.
-            note: Some(told.note.chars().take(1000).collect()),
-            action: "Reconcile".to_owned(),
-            secondary: None,
-        };
-        let done = recorder.publish(&event, &node).await;
-        done.map_err(cannot("write an event"))
+            "regarding": { "apiVersion": "v1", "kind": "Node", "name": node, "uid": node },
+        });
+        let event: Event = serde_json::from_value(event)
+            .map_err(kube::Error::SerdeError)
+            .map_err(cannot("make an event"))?;
+        let api: Api<Event> = Api::namespaced(self.client.clone(), EVENTS_NAMESPACE);
+        let done = api.create(&PostParams::default(), &event).await;
+        done.map(|_| ()).map_err(cannot("write an event"))
     }
 }

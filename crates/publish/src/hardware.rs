@@ -39,6 +39,16 @@ pub struct Slice {
     pub profile: ProfileName,
 }
 
+/// All GPUs of a node, each followed by its slices, whatever is published of them.
+pub fn hardware(node: &Node) -> Vec<Hardware> {
+    let gpus = node.gpus().into_iter();
+    let with_slices = gpus.flat_map(|gpu| {
+        let slices = Hardware::slices(node, gpu);
+        std::iter::once(Hardware::whole(node, gpu)).chain(slices)
+    });
+    with_slices.collect()
+}
+
 impl Hardware {
     /// UUID of the GPU or slice: the id of its device where it is not shared.
     pub fn uuid(&self) -> &str {

@@ -29,7 +29,7 @@ pub use allocate::{
     AllocateFlags, Answer, CDI_VENDOR, CdiExtra, DeviceNode, IMEX_CHANNEL_0, Mount, allocate,
     cdi_name,
 };
-pub use hardware::{Hardware, Slice};
+pub use hardware::{Hardware, Slice, hardware};
 pub use health::{APPLICATION_XIDS, Fault, XidPolicy};
 pub use label::{MODEL_PREFIX, is_ours, labels};
 pub use node::{Fabric, Node, PciFunction, SliceFacts};

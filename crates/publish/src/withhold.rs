@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use plan::Warning;
 use units::Code;
 
-use crate::hardware::Hardware;
+use crate::hardware::{Hardware, hardware};
 use crate::node::Node;
 use crate::resource::{Device, Resource};
 
@@ -39,14 +39,7 @@ pub fn withhold(
     wanted: Vec<Resource>,
     allocated: &[Allocated],
 ) -> (Vec<Resource>, Vec<Warning>) {
-    let hardware: Vec<Hardware> = node
-        .gpus()
-        .into_iter()
-        .flat_map(|gpu| {
-            let slices = Hardware::slices(node, gpu);
-            std::iter::once(Hardware::whole(node, gpu)).chain(slices)
-        })
-        .collect();
+    let hardware = hardware(node);
     let ids = allocated
         .iter()
         .flat_map(|it| it.ids.iter().map(|id| (it.resource.as_str(), id)));

@@ -38,6 +38,10 @@ macro_rules! codes {
 codes! {
     /// The board is known by name only: its placements are not published, and the driver does not tell.
     BoardUnknown = "board-unknown", 3;
+    /// Warning: two CDI specifications name the same device.
+    CdiConflict = "cdi-conflict", 0;
+    /// Warning: the CDI specification of the devices cannot be written.
+    CdiUnwritable = "cdi-unwritable", 0;
     /// The checkpoint is not of this machine's GPUs.
     CheckpointMismatch = "checkpoint-mismatch", 3;
     /// A configuration text has errors.

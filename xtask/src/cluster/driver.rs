@@ -19,6 +19,9 @@ const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 /// The program that CDI hooks call, on a node.
 pub const HOOK: &str = "/opt/nvidia/nvidia-cdi-hook";
 
+/// A stand-in for the container toolkit's hook.
+const HOOK_SCRIPT: &str = include_str!("cdi-hook.sh");
+
 /// The files of a simulated driver, and what they need to run by themselves.
 ///
 /// # Errors
@@ -88,10 +91,7 @@ impl Node {
             source,
         })?;
         Handle::create(&path, &world).map_err(|error| failed(&error))?;
-        write(
-            &self.root().join(HOOK.trim_start_matches('/')),
-            "#!/bin/sh\nexit 0\n",
-        )?;
+        write(&self.root().join(HOOK.trim_start_matches('/')), HOOK_SCRIPT)?;
         self.exec(10, &["chmod", "755", HOOK])?;
         self.show_devices(&world)
     }

@@ -36,6 +36,11 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ),
     ("kubeapi", &[], &[]),
     (
+        "cdi",
+        &["publish"],
+        &["config", "geometry", "gpu", "nvmlsim"],
+    ),
+    (
         "snapshot",
         &["geometry", "gpu", "plan", "publish", "units"],
         &[],
@@ -43,6 +48,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     (
         "agent",
         &[
+            "cdi",
             "config",
             "deviceplugin",
             "geometry",

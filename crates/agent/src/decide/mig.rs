@@ -67,8 +67,13 @@ pub struct Allocation {
 }
 
 /// Decides about the layout from hardware and wish. Who holds a device by its process is seen
-/// here; who has it allocated is judged by [`Goes::hurts`] once the devices are fenced.
-pub fn decide(wanted: Option<&MigWanted>, inventory: &Inventory) -> MigDecision {
+/// here; who has it allocated is judged by [`Goes::hurts`] once the devices are fenced. `known` is
+/// what was last heard of that: it gives processes the names of their pods.
+pub fn decide(
+    wanted: Option<&MigWanted>,
+    inventory: &Inventory,
+    known: &[Allocation],
+) -> MigDecision {
     let Some(wanted) = wanted else {
         return MigDecision::Leave;
     };
@@ -85,7 +90,10 @@ pub fn decide(wanted: Option<&MigWanted>, inventory: &Inventory) -> MigDecision 
         Err(refusal) => return MigDecision::Refused { name, refusal },
     };
     match plan::plan(inventory, &wish, &Policy::default()) {
-        Err(refusal) => MigDecision::Refused { name, refusal },
+        Err(refusal) => MigDecision::Refused {
+            name,
+            refusal: with_pods(refusal, &wish, inventory, known),
+        },
         Ok(plan) if plan.is_empty() => MigDecision::Applied { name },
         Ok(plan) => MigDecision::Change(Box::new(MigChange {
             goes: Goes::of(&plan, inventory),
@@ -95,6 +103,26 @@ pub fn decide(wanted: Option<&MigWanted>, inventory: &Inventory) -> MigDecision 
             plan,
         })),
     }
+}
+
+/// The refusal with the pods that have what would go.
+fn with_pods(
+    refusal: Refusal,
+    wish: &Wish,
+    inventory: &Inventory,
+    known: &[Allocation],
+) -> Refusal {
+    let forced = Policy {
+        ignore_holders: true,
+        ..Policy::default()
+    };
+    let goes = plan::plan(inventory, wish, &forced).map(|plan| Goes::of(&plan, inventory));
+    let pods = goes.map(|goes| goes.pods(known)).unwrap_or_default();
+    if refusal.code != Code::InUse || pods.is_empty() {
+        return refusal;
+    }
+    let message = format!("{}; pods: {}", refusal.message, pods.join("; "));
+    Refusal { message, ..refusal }
 }
 
 fn fingerprint(wish: &Wish, inventory: &Inventory) -> u64 {
@@ -148,8 +176,8 @@ impl Goes {
         slices.chain(self.gpus.iter().map(GpuUuid::as_str))
     }
 
-    /// The pods that have one of these devices, and the refusal that names them.
-    pub fn hurts(&self, allocations: &[Allocation]) -> Option<Refusal> {
+    /// The pods that have one of these devices, each as `POD has ID (RESOURCE)`.
+    fn pods(&self, allocations: &[Allocation]) -> Vec<String> {
         let goes: BTreeSet<&str> = self.uuids().collect();
         let mut pods: Vec<String> = allocations
             .iter()
@@ -157,6 +185,12 @@ impl Goes {
             .map(|it| format!("{} has {} ({})", it.pod, it.id, it.resource))
             .collect();
         pods.dedup();
+        pods
+    }
+
+    /// The refusal that names the pods that have one of these devices, if there are any.
+    pub fn hurts(&self, allocations: &[Allocation]) -> Option<Refusal> {
+        let pods = self.pods(allocations);
         if pods.is_empty() {
             return None;
         }

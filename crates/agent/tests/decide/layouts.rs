@@ -10,7 +10,7 @@ use crate::support::{Machine, labelled, settings};
 fn decided(name: &str, inventory: &Inventory) -> MigDecision {
     let told = labelled(&[("nvidia.com/mig.config", name)]);
     let desired = resolve(&told, &settings(), Some(inventory), None);
-    decide(desired.mig.as_ref(), inventory)
+    decide(desired.mig.as_ref(), inventory, &[])
 }
 
 fn change(name: &str, inventory: &Inventory) -> MigChange {
@@ -40,7 +40,7 @@ fn allocation(pod: &str, id: &str) -> Allocation {
 #[test]
 fn without_a_label_nothing_is_to_be_done() {
     let inventory = Machine::new("1xH100-80GB-SXM").inventory();
-    assert!(matches!(decide(None, &inventory), MigDecision::Leave));
+    assert!(matches!(decide(None, &inventory, &[]), MigDecision::Leave));
 }
 
 #[test]

@@ -60,10 +60,11 @@ pub struct AgentArgs {
     /// the driver root].
     #[arg(long, alias = "container-driver-root", value_name = "DIR")]
     pub driver_root_ctr_path: Option<String>,
-    /// Root of the device nodes on the node [env: NVIDIA_DEV_ROOT; default: /].
+    /// Root of the device nodes on the node [env: NVIDIA_DEV_ROOT; default: the driver root].
     #[arg(long, alias = "nvidia-dev-root", value_name = "DIR")]
     pub dev_root: Option<String>,
-    /// The same as the agent sees it [env: DEV_ROOT_CTR_PATH; default: /].
+    /// The same as the agent sees it [env: DEV_ROOT_CTR_PATH; default: /, or the driver root as the
+    /// agent sees it where no root of device nodes is given].
     #[arg(long, value_name = "DIR")]
     pub dev_root_ctr_path: Option<String>,
     /// Program that CDI hooks call; empty: no hooks [env: NVIDIA_CDI_HOOK_PATH, NVIDIA_CTK_PATH].

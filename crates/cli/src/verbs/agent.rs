@@ -129,11 +129,17 @@ fn paths(args: &AgentArgs, env: &Env) -> Paths {
         &args.nvidia_cdi_hook_path,
         &["NVIDIA_CDI_HOOK_PATH", "NVIDIA_CTK_PATH"],
     );
+    let driver_root_here = here.unwrap_or_else(|| driver_root.clone());
+    // As the original: device nodes are below the driver root unless something else is said.
+    let default_here = match dev_root {
+        Some(_) => PathBuf::from("/"),
+        None => driver_root_here.clone(),
+    };
     Paths {
-        driver_root_here: here.unwrap_or_else(|| driver_root.clone()),
+        dev_root: dev_root.unwrap_or_else(|| driver_root.clone()),
+        dev_root_here: dev_here.unwrap_or(default_here),
+        driver_root_here,
         driver_root,
-        dev_root: dev_root.unwrap_or_else(|| "/".into()),
-        dev_root_here: dev_here.unwrap_or_else(|| "/".into()),
         plugins: args.plugin_dir.clone(),
         kubelet,
         pod_resources: named(&args.pod_resources_socket),

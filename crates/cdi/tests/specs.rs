@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Specifications: as NVIDIA's plugin writes them, and written safely.
+
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use cdi::{DriverFiles, Folder, Input, Spec, gpus};
+use serde_json::Value;
+
+#[path = "../../publish/tests/vectors/node.rs"]
+#[allow(dead_code)]
+mod node;
+
+/// A folder that is gone afterwards.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("cdi-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A driver root with some libraries of that version.
+fn driver(version: &str) -> Scratch {
+    let root = Scratch::new(&format!("driver-{version}"));
+    let folder = "usr/lib/x86_64-linux-gnu";
+    for name in ["libcuda.so", "libnvidia-ml.so"] {
+        root.put(&format!("{folder}/{name}.{version}"), "");
+        let link = root.0.join(format!("{folder}/{name}.1"));
+        symlink(format!("{name}.{version}"), link).unwrap();
+    }
+    root.put(
+        &format!("{folder}/libnvidia-ptxjitcompiler.so.{version}"),
+        "",
+    );
+    // Of another version, and not the driver's.
+    root.put(&format!("{folder}/libcuda.so.1.2.3"), "");
+    root.put(&format!("{folder}/libc.so.{version}"), "");
+    root
+}
+
+fn recorded(case: &str) -> (Value, Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/deviceplugin");
+    let text = fs::read_to_string(path.join(format!("{case}.json"))).unwrap();
+    let case: Value = serde_json::from_str(&text).unwrap();
+    let steps = case["steps"].as_array().unwrap();
+    let written = |step: &&Value| {
+        step["request"]["event"] == "cdi_file_written"
+            && step["response"]["path"]
+                .as_str()
+                .unwrap()
+                .ends_with("-gpu.json")
+    };
+    let spec = steps.iter().find(written).unwrap()["response"]["spec"].clone();
+    (case, spec)
+}
+
+/// What a specification gives by device name, without numbers of devices.
+fn given(spec: &Value) -> BTreeMap<String, BTreeSet<(String, String)>> {
+    let nodes = |edits: &Value| {
+        let nodes = edits["deviceNodes"].as_array().cloned().unwrap_or_default();
+        let pair = |node: Value| {
+            assert_eq!(node["permissions"], "rwm");
+            let text = |key: &str| node[key].as_str().unwrap().to_owned();
+            // The original names the path on the node only where it is another.
+            let host = node["hostPath"].as_str().map(str::to_owned);
+            (text("path"), host.unwrap_or_else(|| text("path")))
+        };
+        nodes.into_iter().map(pair).collect()
+    };
+    let devices = spec["devices"].as_array().unwrap().iter();
+    let device = |device: &Value| {
+        let name = device["name"].as_str().unwrap().to_owned();
+        (name, nodes(&device["containerEdits"]))
+    };
+    let common = ("(all)".to_owned(), nodes(&spec["containerEdits"]));
+    devices.map(device).chain([common]).collect()
+}
+
+#[test]
+fn devices_and_nodes_are_those_of_the_original() {
+    for case in ["alloc.cdi-mig", "alloc.cdi-annotations"] {
+        let (case, spec) = recorded(case);
+        let config = node::settings(&case, &case["config"]).unwrap();
+        let reading = node::node(&case["node"], config);
+        // Control nodes are looked for below the driver root there.
+        let control = case["node"]["driver_root_device_nodes"].as_array().unwrap();
+        let control: Vec<String> = control
+            .iter()
+            .map(|it| it.as_str().unwrap().to_owned())
+            .collect();
+        let root = case["flags"]["driver-root"].as_str().unwrap_or("/");
+        let ours = gpus(&Input {
+            hardware: &publish::hardware(&reading),
+            by_index: false,
+            control_nodes: &control,
+            dev_root: root,
+            driver_root: root,
+            files: &DriverFiles::default(),
+            hook: "",
+        });
+        let mut ours = given(&serde_json::to_value(&ours).unwrap());
+        let recorded = given(&spec);
+        // GPUs that are cut have an entry here too.
+        ours.retain(|name, _| recorded.contains_key(name));
+        assert_eq!(ours, recorded);
+    }
+}
+
+#[test]
+fn libraries_come_with_the_names_that_programs_ask_for() {
+    let root = driver("550.163.01");
+    let files = DriverFiles::find(&root.0, "550.163.01");
+    let input = |hook: &'static str| Input {
+        hardware: &[],
+        by_index: false,
+        control_nodes: &[],
+        dev_root: "/",
+        driver_root: "/run/nvidia/driver",
+        files: &files,
+        hook,
+    };
+    let folder = "/usr/lib/x86_64-linux-gnu";
+    let to = |spec: &Spec| -> Vec<String> {
+        let mounts = spec.container_edits.mounts.iter();
+        mounts
+            .map(|it| it.container_path.replace(folder, ""))
+            .collect()
+    };
+    let plain = gpus(&input(""));
+    assert_eq!(
+        to(&plain),
+        [
+            "/libcuda.so.550.163.01",
+            "/libcuda.so.1",
+            "/libnvidia-ml.so.550.163.01",
+            "/libnvidia-ml.so.1",
+            "/libnvidia-ptxjitcompiler.so.550.163.01",
+        ]
+    );
+    assert_eq!(plain.container_edits.hooks, []);
+    let from = &plain.container_edits.mounts[1].host_path;
+    assert_eq!(
+        *from,
+        format!("/run/nvidia/driver{folder}/libcuda.so.550.163.01")
+    );
+    let hooked = gpus(&input("/usr/bin/nvidia-ctk"));
+    assert_eq!(to(&hooked).len(), 3);
+    let hooks: Vec<String> = hooked
+        .container_edits
+        .hooks
+        .iter()
+        .map(|it| it.args.join(" "))
+        .collect();
+    assert_eq!(
+        hooks,
+        [
+            format!(
+                "nvidia-ctk hook create-symlinks --link libcuda.so.550.163.01::{folder}/libcuda.so.1 \
+                 --link libcuda.so.1::{folder}/libcuda.so \
+                 --link libnvidia-ml.so.550.163.01::{folder}/libnvidia-ml.so.1"
+            ),
+            format!("nvidia-ctk hook update-ldcache --folder {folder}"),
+        ]
+    );
+}
+
+#[test]
+fn a_driver_that_is_not_there_gives_nothing() {
+    let root = Scratch::new("empty");
+    assert_eq!(DriverFiles::find(&root.0, "550.1"), DriverFiles::default());
+}
+
+fn spec(names: &[&str]) -> Spec {
+    let device = |name: &&str| cdi::Device {
+        name: (*name).to_owned(),
+        ..cdi::Device::default()
+    };
+    Spec {
+        cdi_version: "0.5.0".to_owned(),
+        kind: "k8s.device-plugin.nvidia.com/gpu".to_owned(),
+        devices: names.iter().map(device).collect(),
+        ..Spec::default()
+    }
+}
+
+const FILE: &str = "k8s.device-plugin.nvidia.com-gpu.json";
+
+fn names(folder: &Path) -> Vec<String> {
+    let text = fs::read(folder.join(FILE)).unwrap();
+    let spec: Spec = serde_json::from_slice(&text).unwrap();
+    spec.devices.into_iter().map(|device| device.name).collect()
+}
+
+#[test]
+fn a_file_is_replaced_whole_and_only_if_it_changed() {
+    let scratch = Scratch::new("replace");
+    let at = scratch.0.join("cdi");
+    let folder = Folder::at(&at);
+    let none = BTreeSet::new();
+    assert!(folder.write(&spec(&["a", "b"]), &none).unwrap());
+    assert!(!folder.write(&spec(&["a", "b"]), &none).unwrap());
+    assert_eq!(names(&at), ["a", "b"]);
+    let mode = fs::metadata(at.join(FILE)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o644);
+    // What a container has stays until it is gone.
+    let keep = BTreeSet::from(["b".to_owned(), "x".to_owned()]);
+    assert!(folder.write(&spec(&["c"]), &keep).unwrap());
+    assert_eq!(names(&at), ["c", "b"]);
+    assert!(folder.write(&spec(&["c"]), &none).unwrap());
+    assert_eq!(names(&at), ["c"]);
+    assert_eq!(fs::read_dir(&at).unwrap().count(), 1);
+}
+
+#[test]
+fn what_the_original_left_is_taken_over_and_other_files_are_told() {
+    let scratch = Scratch::new("leftover");
+    scratch.put(FILE, "{\"kind\": 7, half a file");
+    let other = serde_json::to_string(&spec(&["z", "b"])).unwrap();
+    scratch.put("somebody.json", &other);
+    scratch.put("no-spec.yaml", "a: [");
+    let folder = Folder::at(&scratch.0);
+    let ours = spec(&["a", "b"]);
+    assert!(folder.write(&ours, &BTreeSet::new()).unwrap());
+    assert_eq!(names(&scratch.0), ["a", "b"]);
+    let conflict = (scratch.0.join("somebody.json"), "b".to_owned());
+    assert_eq!(folder.conflicts(&ours), [conflict]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named_and_nothing_is_lost() {
+    let scratch = Scratch::new("blocked");
+    scratch.put("file", "");
+    let folder = Folder::at(scratch.0.join("file/cdi"));
+    let error = folder.write(&spec(&["a"]), &BTreeSet::new()).unwrap_err();
+    assert!(error.to_string().contains("file/cdi"), "{error}");
+}
