@@ -9,7 +9,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use cdi::{DriverFiles, Folder, Input, Spec, gpus};
+// What the shared module `node` stands on.
 use serde_json::Value;
+use {geometry as _, units as _};
 
 #[path = "../../publish/tests/vectors/node.rs"]
 #[allow(dead_code)]

@@ -35,11 +35,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
         &["nvmlsim"],
     ),
     ("kubeapi", &[], &[]),
-    (
-        "cdi",
-        &["publish"],
-        &["config", "geometry", "gpu", "nvmlsim"],
-    ),
+    ("cdi", &["publish"], &["config", "geometry", "units"]),
     (
         "snapshot",
         &["geometry", "gpu", "plan", "publish", "units"],
