@@ -32,19 +32,7 @@ impl Cluster {
             image.write(&path)?;
             self.load(&path)?;
         }
-        let binary = target.join("debug/slicewright");
-        let binary = binary.to_string_lossy();
-        let words = [
-            &binary,
-            "install",
-            "--compat",
-            "--pull-policy=never",
-            "--image",
-            SLICEWRIGHT,
-            "--cdi-hook-path",
-            HOOK,
-        ];
-        let manifest = output(root, &words)?;
+        let manifest = manifest(&target.join("debug/slicewright"))?;
         self.apply(&manifest)?;
         self.apply(&driver_daemon_set().to_string())?;
         self.await_agents()
@@ -82,6 +70,25 @@ impl Cluster {
         }
         Ok(())
     }
+}
+
+/// What the built `slicewright install` prints for the cluster.
+///
+/// # Errors
+/// If it fails.
+pub fn manifest(slicewright: &Path) -> Result<String, Error> {
+    let binary = slicewright.to_string_lossy();
+    let words = [
+        &binary,
+        "install",
+        "--compat",
+        "--pull-policy=never",
+        "--image",
+        SLICEWRIGHT,
+        "--cdi-hook-path",
+        HOOK,
+    ];
+    output(Path::new("."), &words)
 }
 
 /// The pods in which people look at the hardware, as the driver's container has it.

@@ -7,6 +7,7 @@
 mod life;
 mod plugin;
 mod pods;
+mod rbac;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -62,6 +63,10 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     (
         "a kubelet may not touch another node",
         pods::kubelet_is_restricted,
+    ),
+    (
+        "an agent may write its own node and keys only",
+        rbac::agent_is_kept_to_its_node,
     ),
     ("a pod outlives its kubelet", life::kubelet_restarts),
     ("a kubelet and the device plugin", plugin::real_kubelet),
