@@ -189,7 +189,9 @@ fn list(
     given: &Given<'_>,
     flag: &Option<String>,
 ) -> Result<Option<BTreeSet<ListStrategy>>, Failure> {
-    let Some(text) = given.text(flag, &["DEVICE_LIST_STRATEGY"]) else {
+    let Some((place, text)) =
+        given.found("--device-list-strategy", flag, &["DEVICE_LIST_STRATEGY"])
+    else {
         return Ok(None);
     };
     let words = text
@@ -197,8 +199,7 @@ fn list(
         .map(str::trim)
         .filter(|word| !word.is_empty());
     let strategies = words.map(|word| {
-        ListStrategy::from_word(word)
-            .ok_or_else(|| wrong("device list strategy", word, &ListStrategy::expected()))
+        ListStrategy::from_word(word).ok_or_else(|| wrong(place, word, &ListStrategy::expected()))
     });
     strategies.collect::<Result<_, _>>().map(Some)
 }
@@ -239,36 +240,53 @@ struct Given<'a> {
 
 impl Given<'_> {
     fn text(&self, flag: &Option<String>, names: &[&str]) -> Option<String> {
-        let variable = || names.iter().find_map(|name| self.env.get(name));
-        flag.clone().or_else(|| variable().map(str::to_owned))
+        self.found("", flag, names).map(|(_, text)| text)
+    }
+
+    /// The text, and which of the flag and the variables says it.
+    fn found<'n>(
+        &self,
+        flag_name: &'n str,
+        flag: &Option<String>,
+        names: &[&'n str],
+    ) -> Option<(&'n str, String)> {
+        if let Some(text) = flag {
+            return Some((flag_name, text.clone()));
+        }
+        let mut set = names
+            .iter()
+            .filter_map(|name| Some((*name, self.env.get(name)?)));
+        set.next().map(|(name, text)| (name, text.to_owned()))
     }
 
     fn choice<T: Choice>(
         &self,
-        what: &str,
+        flag_name: &str,
         flag: &Option<String>,
         name: &str,
     ) -> Result<Option<T>, Failure> {
-        let Some(word) = self.text(flag, &[name]) else {
+        let Some((place, word)) = self.found(flag_name, flag, &[name]) else {
             return Ok(None);
         };
         T::from_word(&word)
             .map(Some)
-            .ok_or_else(|| wrong(&format!("{what} ({name})"), &word, &T::expected()))
+            .ok_or_else(|| wrong(place, &word, &T::expected()))
     }
 
     /// A yes or no in the words that Go's `ParseBool` takes, as the original programs do.
     fn bool(
         &self,
-        what: &str,
+        flag_name: &str,
         flag: &Option<String>,
         names: &[&str],
     ) -> Result<Option<bool>, Failure> {
-        match self.text(flag, names).as_deref() {
-            None => Ok(None),
-            Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(Some(true)),
-            Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(Some(false)),
-            Some(other) => Err(wrong(what, other, "true or false")),
+        let Some((place, word)) = self.found(flag_name, flag, names) else {
+            return Ok(None);
+        };
+        match word.as_str() {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Some(true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Some(false)),
+            other => Err(wrong(place, other, "true or false")),
         }
     }
 }
