@@ -14,6 +14,7 @@ mod agent;
 mod cdi_files;
 mod change;
 mod cluster;
+mod cluster_policy;
 pub mod decide;
 mod events;
 mod fence;
@@ -27,5 +28,6 @@ mod write;
 
 pub use agent::{Agent, StartError};
 pub use cluster::ConnectError;
+pub use cluster_policy::{ClusterPolicyError, ClusterPolicyIs, create_cluster_policy};
 pub use process::{LogFormat, run};
 pub use settings::{Kubernetes, Overrides, Paths, Settings};

@@ -2,7 +2,13 @@
 //! GPU Operator's ClusterPolicy: the fields that are honoured, read leniently, as the object is
 //! other people's; and the least of its definition where GPU Operator is not there.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
+
+/// Label that says which program looks after an object (source: Kubernetes' recommended labels).
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const MANAGER: &str = "slicewright";
 
 /// What of a ClusterPolicy matters here. Texts that are empty or of another type count as not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +49,10 @@ pub fn cluster_policy_crd() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": "clusterpolicies.nvidia.com" },
+        "metadata": {
+            "name": "clusterpolicies.nvidia.com",
+            "labels": { MANAGED_BY: MANAGER },
+        },
         "spec": {
             "group": "nvidia.com",
             "names": {
@@ -70,6 +79,13 @@ pub fn cluster_policy_crd() -> Value {
             }],
         },
     })
+}
+
+/// Whether an object with these labels was made by Slicewright.
+pub fn is_managed_by_us(labels: &BTreeMap<String, String>) -> bool {
+    labels
+        .get(MANAGED_BY)
+        .is_some_and(|manager| manager == MANAGER)
 }
 
 /// The policy of a new cluster: every path that people `replace` by JSON patch is there.

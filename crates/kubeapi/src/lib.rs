@@ -10,7 +10,7 @@ mod cluster_policy;
 mod gpu_node;
 pub mod names;
 
-pub use cluster_policy::{ClusterPolicySpec, cluster_policy, cluster_policy_crd};
+pub use cluster_policy::{ClusterPolicySpec, cluster_policy, cluster_policy_crd, is_managed_by_us};
 pub use gpu_node::{
     Condition, Finding, GpuNode, GpuNodeSpec, GpuNodeStatus, GpuStatus, MigConfigStatus,
     ResourceStatus, SliceStatus, gpu_node_crd,

@@ -34,6 +34,7 @@ impl Cluster {
         }
         let manifest = manifest(&target.join("debug/slicewright"))?;
         self.apply(&manifest)?;
+        self.await_cluster_policy()?;
         self.apply(&driver_daemon_set().to_string())?;
         self.await_agents()
     }
@@ -57,6 +58,18 @@ impl Cluster {
         applied.map_err(|late| last.unwrap_or(late))
     }
 
+    /// Waits until the installation has created ClusterPolicy where it is not there.
+    ///
+    /// # Errors
+    /// If that takes too long.
+    pub fn await_cluster_policy(&self) -> Result<(), Error> {
+        let namespace = format!("--namespace={NAMESPACE}");
+        let jobs = "--selector=app.kubernetes.io/name=slicewright";
+        let words = ["wait", "job", jobs, &namespace, "--for=condition=complete"];
+        self.kubectl(&[&words[..], &["--timeout=100s"]].concat())
+            .map(|_| ())
+    }
+
     /// Waits until every agent serves and every driver pod runs.
     ///
     /// # Errors
@@ -76,7 +89,7 @@ impl Cluster {
 ///
 /// # Errors
 /// If it fails.
-pub fn manifest(slicewright: &Path) -> Result<String, Error> {
+fn manifest(slicewright: &Path) -> Result<String, Error> {
     let binary = slicewright.to_string_lossy();
     let words = [
         &binary,
@@ -89,6 +102,18 @@ pub fn manifest(slicewright: &Path) -> Result<String, Error> {
         HOOK,
     ];
     output(Path::new("."), &words)
+}
+
+/// As [`manifest`], by the program beside this one.
+///
+/// # Errors
+/// As [`manifest`].
+pub fn printed() -> Result<String, Error> {
+    let this = std::env::current_exe().map_err(|source| Error::Run {
+        command: "slicewright install".to_owned(),
+        source,
+    })?;
+    manifest(&this.with_file_name("slicewright"))
 }
 
 /// The pods in which people look at the hardware, as the driver's container has it.

@@ -25,7 +25,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub use agents::{NAMESPACE, manifest};
+pub use agents::{NAMESPACE, printed};
 pub use binaries::{Binaries, get as binaries};
 pub use needs::missing;
 pub use node::Node;

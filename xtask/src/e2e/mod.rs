@@ -4,6 +4,7 @@
 //! One cluster for all of them. A scenario cleans up what another could stumble over, and waits for
 //! what it wants to see, never for a time.
 
+mod cluster_policy;
 mod life;
 mod plugin;
 mod pods;
@@ -67,6 +68,10 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     (
         "an agent may write its own node and keys only",
         rbac::agent_is_kept_to_its_node,
+    ),
+    (
+        "ClusterPolicy is created, never changed",
+        cluster_policy::never_changed,
     ),
     ("a pod outlives its kubelet", life::kubelet_restarts),
     ("a kubelet and the device plugin", plugin::real_kubelet),

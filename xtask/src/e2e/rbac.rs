@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use super::{Failure, Outcome, check};
-use crate::cluster::{Cluster, NAMESPACE, manifest, until};
+use crate::cluster::{Cluster, NAMESPACE, printed, until};
 use crate::error::Error;
 use crate::image::BUSYBOX;
 
@@ -87,7 +87,7 @@ const OWN_KEYS: &[&str] = &[
 ];
 
 /// A client with a token of the account.
-struct Bearer<'a> {
+pub struct Bearer<'a> {
     cluster: &'a Cluster,
     token: String,
 }
@@ -100,7 +100,7 @@ impl Bearer<'_> {
     }
 
     /// Holds if the request fails with that sentence.
-    fn refused(&self, words: &[&str], input: &str, sentence: &str) -> Outcome {
+    pub fn refused(&self, words: &[&str], input: &str, sentence: &str) -> Outcome {
         let about = || format!("{} {input}", words.join(" "));
         match self.kubectl(words, input) {
             Err(Error::Failed { stderr, .. }) => check(stderr.contains(sentence), || {
@@ -146,16 +146,12 @@ fn install(cluster: &Cluster) -> Result<String, Failure> {
     if cluster.kubectl(&policy).is_ok() {
         return Ok(String::new());
     }
-    let this = std::env::current_exe().map_err(|error| Failure::Wrong(error.to_string()))?;
-    let printed = manifest(&this.with_file_name("slicewright"))?;
-    let runs = |document: &&str| {
-        ["DaemonSet", "Job"]
-            .iter()
-            .any(|kind| document.lines().any(|line| line == format!("kind: {kind}")))
-    };
-    let documents: Vec<&str> = printed.split("---\n").filter(|it| !runs(it)).collect();
-    let printed = documents.join("---\n");
+    let printed = printed()?;
+    let documents = printed.split("---\n");
+    let documents = documents.filter(|it| !it.contains("kind: DaemonSet"));
+    let printed = documents.collect::<Vec<_>>().join("---\n");
     cluster.apply(&printed)?;
+    cluster.await_cluster_policy()?;
     Ok(printed)
 }
 
@@ -235,12 +231,17 @@ fn stand_in(cluster: &Cluster) -> Result<Bearer<'_>, Failure> {
     let uid = cluster.kubectl(&["get", "pod", OWN, &namespace, "-o=jsonpath={.metadata.uid}"])?;
     let uid = format!("--bound-object-uid={uid}");
     let bound = ["--bound-object-kind=Pod", "--bound-object-name", OWN, &uid];
-    token(cluster, &bound)
+    token(cluster, ACCOUNT, &bound)
 }
 
-fn token<'a>(cluster: &'a Cluster, bound: &[&str]) -> Result<Bearer<'a>, Failure> {
+/// A token of an account, bound to what the words of `kubectl create token` say.
+pub fn token<'a>(
+    cluster: &'a Cluster,
+    account: &str,
+    bound: &[&str],
+) -> Result<Bearer<'a>, Failure> {
     let namespace = format!("--namespace={NAMESPACE}");
-    let words = [&["create", "token", ACCOUNT, &namespace][..], bound].concat();
+    let words = [&["create", "token", account, &namespace][..], bound].concat();
     let token = cluster.kubectl(&words)?;
     let token = format!("--token={}", token.trim());
     Ok(Bearer { cluster, token })
@@ -382,7 +383,7 @@ fn rights(agent: &Bearer<'_>) -> Outcome {
 
 /// A token of the account that no pod has says no node, and may write none.
 fn unbound(cluster: &Cluster) -> Outcome {
-    let bearer = token(cluster, &[])?;
+    let bearer = token(cluster, ACCOUNT, &[])?;
     bearer.refused(
         &["label", "node", OWN, "slicewright.dev/e2e=1"],
         "",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arguments of `slicewright install`.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -9,12 +9,15 @@ Examples:
   slicewright install --compat          names that existing scripts for GPU Operator look for
   slicewright install --gpu-operator    beside GPU Operator: its ClusterPolicy is left alone
 
-Nothing is changed by this command: it prints.";
+Nothing is changed by this command: it prints. A job in what it prints creates ClusterPolicy.";
 
 /// What is to be installed, and where.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct InstallArgs {
+    /// Something else than to print.
+    #[command(subcommand)]
+    pub verb: Option<InstallVerb>,
     /// Namespace [default: slicewright; with --compat or --gpu-operator: gpu-operator].
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
@@ -54,9 +57,21 @@ pub struct InstallArgs {
     /// Name things as scripts for GPU Operator look for them.
     #[arg(long)]
     pub compat: bool,
-    /// GPU Operator is installed: leave its ClusterPolicy alone.
+    /// GPU Operator is installed: nothing is there for its ClusterPolicy.
     #[arg(long)]
     pub gpu_operator: bool,
+}
+
+/// What the job of an installation does.
+#[derive(Debug, Subcommand)]
+pub enum InstallVerb {
+    /// Create the kind ClusterPolicy and an object of it, if there is no such kind; never change one.
+    ClusterPolicy {
+        /// Strategy of the ClusterPolicy.
+        #[arg(long, value_name = "STRATEGY", default_value = "single",
+              value_parser = ["none", "single", "mixed"])]
+        strategy: String,
+    },
 }
 
 /// When an image is fetched.

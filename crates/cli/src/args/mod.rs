@@ -14,7 +14,7 @@ pub use host::{
     ApplyArgs, AssertArgs, CheckpointArgs, ExportArgs, GenerateArgs, HostArgs, HostVerb,
     RestoreArgs, SelftestArgs, WishArgs,
 };
-pub use install::{InstallArgs, PullPolicy};
+pub use install::{InstallArgs, InstallVerb, PullPolicy};
 pub use other::{CheckArgs, ConfigVerb, ExplainArgs, SimVerb};
 
 use clap::{Parser, Subcommand, ValueEnum};

@@ -1,29 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `slicewright install`: the manifest of everything that the agent needs, in the order in which
-//! `kubectl apply` can take it.
+//! `kubectl apply` can take it. And what its job does.
 
 use std::fmt::Write;
 
+use agent::ClusterPolicyIs;
 use serde::Serialize;
 use serde_json::json;
 use units::Code;
 
-use crate::args::{InstallArgs, PullPolicy};
+use crate::args::{InstallArgs, InstallVerb, PullPolicy};
 use crate::failure::Failure;
 use crate::output::Output;
 
 const ACCOUNT: &str = include_str!("../install/account.yaml");
+const NAMESPACE: &str = include_str!("../install/namespace.yaml");
 const ADMISSION: &str = include_str!("../install/admission.yaml");
+const CLUSTER_POLICY: &str = include_str!("../install/cluster-policy.yaml");
 const DAEMON_SET: &str = include_str!("../install/daemonset.yaml");
 
-/// Prints the manifest.
+/// Prints the manifest, or does what its job is for.
 ///
 /// # Errors
-/// If a node selector is wrong.
+/// If a value makes no sense, or ClusterPolicy cannot be created.
 pub fn run(args: &InstallArgs, output: &mut Output<'_>) -> Result<u8, Failure> {
-    let manifest = manifest(args)?;
-    output.text(manifest)?;
+    let text = match &args.verb {
+        Some(InstallVerb::ClusterPolicy { strategy }) => cluster_policy(strategy)?.to_owned(),
+        None => manifest(args)?,
+    };
+    output.text(text)?;
     Ok(0)
+}
+
+fn cluster_policy(strategy: &str) -> Result<&'static str, Failure> {
+    match agent::create_cluster_policy(strategy) {
+        Ok(ClusterPolicyIs::Ours) => Ok("ClusterPolicy is there.\n"),
+        Ok(ClusterPolicyIs::Anothers) => {
+            Ok("The kind ClusterPolicy is another's, such as GPU Operator's: left as it is.\n")
+        }
+        Err(error) => Err(Failure::new(Code::Usage, error.to_string())),
+    }
 }
 
 fn manifest(args: &InstallArgs) -> Result<String, Failure> {
@@ -67,18 +83,21 @@ fn manifest(args: &InstallArgs) -> Result<String, Failure> {
         ("driver-root", &driver_root),
         ("cdi-hook-path", &cdi_hook_path),
         ("node-selector", &selector),
+        ("strategy", &args.strategy),
     ];
     let mut documents = vec![yaml(&kubeapi::gpu_node_crd())?];
     if !args.gpu_operator {
-        documents.push(yaml(&kubeapi::cluster_policy_crd())?);
+        // Whoever deletes what was printed must not delete GPU Operator with its namespace.
+        documents.push(fill(NAMESPACE, &values));
     }
-    for template in [ACCOUNT, ADMISSION, DAEMON_SET] {
-        documents.push(fill(template, &values));
-    }
+    documents.push(fill(ACCOUNT, &values));
+    documents.push(fill(ADMISSION, &values));
     if !args.gpu_operator {
-        // Last: its kind has to be known by then.
-        documents.push(yaml(&kubeapi::cluster_policy(&args.strategy))?);
+        let job = fill(CLUSTER_POLICY, &values);
+        // A job cannot be changed: another image is another job.
+        documents.push(job.replace("{{digest}}", &format!("{:08x}", digest(&job))));
     }
+    documents.push(fill(DAEMON_SET, &values));
     Ok(documents.join("---\n"))
 }
 
@@ -88,6 +107,12 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
         text = text.replace(&format!("{{{{{name}}}}}"), value);
     }
     text
+}
+
+/// FNV-1a: tells texts apart, no more.
+fn digest(text: &str) -> u32 {
+    let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    text.bytes().fold(0x811c_9dc5, mix)
 }
 
 fn yaml(object: &impl Serialize) -> Result<String, Failure> {
