@@ -10,6 +10,11 @@ use serde_json::{Value, json};
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const MANAGER: &str = "slicewright";
 
+/// For `kubectl explain clusterpolicy`.
+const DESCRIPTION: &str = "GPU Operator's policy of a cluster. Slicewright reads \
+    spec.mig.strategy, and the names of ConfigMaps and defaults in spec.migManager.config.{name,default} \
+    and spec.devicePlugin.config.{name,default}; it keeps every other field.";
+
 /// What of a ClusterPolicy matters here. Texts that are empty or of another type count as not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterPolicySpec {
@@ -73,6 +78,7 @@ pub fn cluster_policy_crd() -> Value {
                 "schema": {
                     "openAPIV3Schema": {
                         "type": "object",
+                        "description": DESCRIPTION,
                         "x-kubernetes-preserve-unknown-fields": true,
                     },
                 },

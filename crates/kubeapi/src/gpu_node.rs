@@ -31,7 +31,7 @@ pub struct GpuNodeSpec {}
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GpuNodeStatus {
-    /// Version of the driver.
+    /// Version of the NVIDIA driver, such as 580.95.05; empty while it cannot be asked.
     pub driver_version: String,
     /// How many GPUs the driver shows.
     pub gpu_count: u32,
@@ -39,15 +39,16 @@ pub struct GpuNodeStatus {
     pub strategy: String,
     /// Name of the sharing config in force; `exclusive` if none is.
     pub sharing: String,
-    /// The MIG layout that is wanted.
+    /// The MIG layout that is wanted, and what became of it.
     pub mig_config: MigConfigStatus,
-    /// GPUs by index.
+    /// The GPUs, by index.
     pub gpus: Vec<GpuStatus>,
     /// Resources that are offered, by name.
     pub resources: Vec<ResourceStatus>,
     /// What a person should know.
     pub findings: Vec<Finding>,
-    /// Ready, LayoutApplied, SharingApplied.
+    /// Ready: devices are offered. LayoutApplied: the MIG layout is as wanted. SharingApplied: the
+    /// sharing config is in force.
     pub conditions: Vec<Condition>,
 }
 
@@ -55,11 +56,12 @@ pub struct GpuNodeStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MigConfigStatus {
-    /// Name of the MIG config; empty: none is wanted.
+    /// Name of the MIG config, from the label nvidia.com/mig.config or a default; empty: none is
+    /// wanted, and the layout stays as it is.
     pub wanted: String,
     /// pending, rebooting, success or failed; empty: none is wanted.
     pub state: String,
-    /// Why.
+    /// Why the state is what it is, in a sentence: object, cause, next step.
     pub reason: String,
     /// Stable code of the reason: `slicewright explain CODE`.
     pub code: String,
@@ -69,19 +71,19 @@ pub struct MigConfigStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GpuStatus {
-    /// Index.
+    /// Index, as nvidia-smi counts.
     pub index: u32,
-    /// UUID.
+    /// UUID, such as GPU-5f0f1a2b-...
     pub uuid: String,
-    /// Product name.
+    /// Product name, as the driver tells it.
     pub product: String,
     /// Memory in MiB.
     pub memory_mib: u64,
     /// MIG mode: on, off, pending on, pending off; empty on a GPU without MIG.
     pub mode: String,
-    /// Slices by place.
+    /// The slices, by their place on the GPU.
     pub slices: Vec<SliceStatus>,
-    /// What is broken.
+    /// What is broken, one sentence each; none: the GPU is healthy.
     pub faults: Vec<String>,
 }
 
@@ -89,13 +91,13 @@ pub struct GpuStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SliceStatus {
-    /// UUID; empty where the driver shows none.
+    /// UUID, such as MIG-5f0f1a2b-...; empty where the driver shows none.
     pub uuid: String,
-    /// Profile.
+    /// Profile, such as 1g.10gb.
     pub profile: String,
-    /// First placement unit of its GPU instance.
+    /// First placement unit of its GPU instance, from 0.
     pub start: u8,
-    /// Placement units of its GPU instance.
+    /// How many placement units its GPU instance takes.
     pub size: u8,
     /// Whether a container has it, or a process uses it.
     pub in_use: bool,
@@ -105,13 +107,13 @@ pub struct SliceStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceStatus {
-    /// Full name.
+    /// Full name, such as nvidia.com/mig-1g.10gb.
     pub name: String,
-    /// Devices.
+    /// How many devices of it there are, replicas included.
     pub count: u32,
-    /// Those that pods may get.
+    /// How many of them pods may get.
     pub healthy: u32,
-    /// Those that containers have.
+    /// How many of them containers have.
     pub allocated: u32,
 }
 
@@ -134,9 +136,9 @@ pub struct Condition {
     pub kind: String,
     /// True, False or Unknown.
     pub status: String,
-    /// One word.
+    /// Why, in one word.
     pub reason: String,
-    /// A sentence.
+    /// Why, in a sentence.
     pub message: String,
     /// When the status changed last, RFC 3339.
     pub last_transition_time: String,
@@ -145,4 +147,33 @@ pub struct Condition {
 /// The definition of the kind.
 pub fn gpu_node_crd() -> CustomResourceDefinition {
     GpuNode::crd()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The fields below a schema that `kubectl explain` has nothing to say of.
+    fn undescribed(path: &str, schema: &Value, found: &mut Vec<String>) {
+        if !schema["description"].is_string() {
+            found.push(path.to_owned());
+        }
+        for owner in [schema, &schema["items"]] {
+            for (name, field) in owner["properties"].as_object().into_iter().flatten() {
+                undescribed(&format!("{path}.{name}"), field, found);
+            }
+        }
+    }
+
+    #[test]
+    fn kubectl_explains_every_field() {
+        let crd = serde_json::to_value(gpu_node_crd()).unwrap_or_default();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        assert!(schema["properties"]["status"]["properties"]["gpus"].is_object());
+        let mut found = Vec::new();
+        undescribed("gpunode", schema, &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
 }
