@@ -30,7 +30,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use units::{Code, GpuUuid};
 
 use crate::cluster::{Cluster, ConnectError, NodeSeen};
-use crate::decide::{self, Allocation, Desired, Health, Told, driver_is_replaced};
+use crate::decide::{self, Allocation, Desired, Health, SharingConfig, Told, driver_is_replaced};
 use crate::events;
 use crate::machine::{Machine, with_lost};
 use crate::serve::Shown;
@@ -79,8 +79,8 @@ pub struct Agent {
 /// What outlives a round. Losing it costs a repetition, never a wrong result.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// The last good sharing config with its name.
-    pub kept: Option<(Option<String>, Config)>,
+    /// The last good sharing config.
+    pub kept: Option<SharingConfig>,
     /// The settings in force, and since when, in seconds since 1970.
     pub in_force: Option<(Config, u64)>,
     /// The last inventory, for GPUs that are lost.
@@ -156,10 +156,13 @@ impl Agent {
         Ok(Self {
             machine: Arc::new(Machine::new(paths.clone())),
             plugins: Plugins::start(paths.plugins.clone(), paths.kubelet.clone()),
-            settings: Arc::new(settings),
             cluster,
             pod_resources,
-            memory: Memory::default(),
+            memory: Memory {
+                kept: crate::kept::read(&settings.paths.state),
+                ..Memory::default()
+            },
+            settings: Arc::new(settings),
             shown,
             wake,
             begun: Instant::now(),

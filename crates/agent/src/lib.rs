@@ -18,6 +18,7 @@ mod cluster_policy;
 pub mod decide;
 mod events;
 mod fence;
+mod kept;
 mod machine;
 mod process;
 mod publishing;

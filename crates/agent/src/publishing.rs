@@ -128,7 +128,10 @@ impl Agent {
     fn offer(&mut self, resources: &[Resource], reading: &Reading, desired: &Desired) {
         self.memory.has_published = true;
         // What was in force until now stays if the next one cannot be used.
-        self.memory.kept = Some((desired.sharing.clone(), desired.config.clone()));
+        if self.memory.kept.as_ref() != Some(&desired.sharing) {
+            crate::kept::write(&self.settings.paths.state, &desired.sharing);
+            self.memory.kept = Some(desired.sharing.clone());
+        }
         let offer = Offer {
             resources: resources.to_vec(),
             links: reading.links.clone(),

@@ -32,10 +32,7 @@ pub fn of(
         driver_version: inventory.map_or_else(String::new, |it| it.driver_version.clone()),
         gpu_count: number(gpus.len()),
         strategy: desired.config.flags.mig_strategy.as_str().to_owned(),
-        sharing: desired
-            .sharing
-            .clone()
-            .unwrap_or_else(|| unnamed.to_owned()),
+        sharing: desired.sharing.name().unwrap_or(unnamed).to_owned(),
         mig_config: mig_config(layout),
         gpus: gpus
             .iter()

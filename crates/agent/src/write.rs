@@ -24,10 +24,18 @@ const EVENTS_NAMESPACE: &str = "default";
 
 /// A failed write: it is tried again with the next round.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation}: {source}")]
+#[error("cannot {operation}: {}", in_words(source))]
 pub struct WriteError {
     operation: &'static str,
     source: Box<kube::Error>,
+}
+
+/// What the API server said, without the form that it came in.
+pub(crate) fn in_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        error => error.to_string(),
+    }
 }
 
 fn cannot(operation: &'static str) -> impl FnOnce(kube::Error) -> WriteError {
@@ -229,7 +237,7 @@ impl Cluster {
         let event = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": { "generateName": format!("{node}.") },
+            "metadata": { "generateName": format!("{node}-") },
             "eventTime": MicroTime(Timestamp::now()),
             "reportingController": names::FIELD_MANAGER,
             "reportingInstance": node,

@@ -29,7 +29,7 @@ pub use agents::{NAMESPACE, printed};
 pub use binaries::{Binaries, get as binaries};
 pub use needs::missing;
 pub use node::Node;
-pub use shell::{run_with, until};
+pub use shell::{run_with, until, write as write_file};
 pub use slot::Slot;
 pub use sweep::leftovers;
 
@@ -153,6 +153,29 @@ impl Cluster {
         let mut all = vec![program, access];
         all.extend(words.iter().map(|word| (*word).to_owned()));
         run_with(120, &all, input)
+    }
+
+    /// Runs a shell script as the administrator, with the cluster's kubectl, at most `seconds` long;
+    /// what it prints. `variables` are its environment besides.
+    ///
+    /// # Errors
+    /// If it fails or takes longer.
+    pub fn script(
+        &self,
+        seconds: u32,
+        script: &Path,
+        variables: &[(&str, &Path)],
+    ) -> Result<String, Error> {
+        let folder = self.binaries.kubernetes.display();
+        let mut words = vec![
+            "env".to_owned(),
+            format!("PATH={folder}:{}", shell::PATH),
+            format!("KUBECONFIG={}", self.kubeconfig().display()),
+        ];
+        let given = variables.iter();
+        words.extend(given.map(|(name, value)| format!("{name}={}", value.display())));
+        words.extend(["sh".to_owned(), script.to_string_lossy().into_owned()]);
+        shell::run(seconds, &words)
     }
 
     /// The administrator's kubeconfig.

@@ -9,6 +9,7 @@ mod life;
 mod plugin;
 mod pods;
 mod rbac;
+mod tutorial;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -77,6 +78,13 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("a kubelet and the device plugin", plugin::real_kubelet),
 ];
 
+/// Scenarios on the same cluster once the agent is installed: gpu-worker-01 has one H100,
+/// gpu-worker-02 one A100.
+const WITH_AGENT: &[(&str, Scenario)] = &[("the tutorial, line by line", tutorial::as_typed)];
+
+/// GPUs of the two nodes.
+const GPUS: [&str; 2] = ["1xH100-80GB-SXM", "1xA100-80GB"];
+
 /// Runs all scenarios on the checkout at `root`; whether nothing failed.
 ///
 /// # Errors
@@ -96,28 +104,37 @@ pub fn count(root: &Path, target: &Path) -> Result<Option<Counts>, Error> {
         println!("e2e: this machine lacks {missing}: left out (docs/cluster.md)");
         return Ok(None);
     }
-    let options = |folder: &str| Options {
+    let options = |folder: &str, gpus: &[&str]| Options {
         root: root.to_owned(),
         target: target.to_owned(),
         folder: target.join(folder),
         nodes: 2,
-        gpus: Vec::new(),
+        gpus: gpus.iter().map(|gpus| (*gpus).to_owned()).collect(),
     };
     let archives = archives(root, target)?;
     let mut tally = Tally::default();
     let mut cluster = None;
     tally.run("two nodes come up", || {
-        cluster = Some(start(&options("e2e"), &archives)?);
+        cluster = Some(start(&options("e2e", &GPUS), &archives)?);
         Ok(())
     });
     if let Some(cluster) = cluster {
         for (name, scenario) in SCENARIOS {
             tally.run(name, || scenario(&cluster));
         }
+        let mut installed = false;
+        tally.run("the agent is installed and serves", || {
+            cluster.install(root, target)?;
+            installed = true;
+            Ok(())
+        });
+        for (name, scenario) in WITH_AGENT.iter().filter(|_| installed) {
+            tally.run(name, || scenario(&cluster));
+        }
         tally.run("down leaves nothing", || life::down(cluster));
     }
     tally.run("a start that was killed leaves nothing", || {
-        life::killed_starts(&options("e2e-killed"))
+        life::killed_starts(&options("e2e-killed", &[]))
     });
     let Counts { passed, failed } = tally.0;
     let ran = passed + failed;

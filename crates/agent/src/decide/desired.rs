@@ -54,12 +54,37 @@ impl Told {
 pub struct Desired {
     /// How devices are named, shared and handed out; overrides included.
     pub config: Config,
-    /// Name of the sharing config in force; `None`: none was selected.
-    pub sharing: Option<String>,
+    /// The sharing config in force, before overrides.
+    pub sharing: SharingConfig,
     /// The layout; `None`: it stays as it is.
     pub mig: Option<MigWanted>,
     /// What a person should know.
     pub findings: Vec<Warning>,
+}
+
+/// A sharing config as it was selected.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharingConfig {
+    /// Its name and text; `None`: none was selected.
+    pub source: Option<(String, String)>,
+    /// What it says.
+    pub config: Config,
+}
+
+impl SharingConfig {
+    /// One that was in force before, from its name and text.
+    pub fn read(name: String, text: String) -> Option<Self> {
+        let config = read_plugin(&name, &text).ok()?;
+        Some(Self {
+            source: Some((name, text)),
+            config,
+        })
+    }
+
+    /// Its name; `None`: none was selected.
+    pub fn name(&self) -> Option<&str> {
+        self.source.as_ref().map(|(name, _)| name.as_str())
+    }
 }
 
 /// A MIG config by name, and what the name means here.
@@ -90,25 +115,19 @@ pub fn resolve(
     told: &Told,
     settings: &Settings,
     inventory: Option<&Inventory>,
-    kept: Option<&(Option<String>, Config)>,
+    kept: Option<&SharingConfig>,
 ) -> Desired {
     let mut findings = Vec::new();
-    let selected = sharing(told, settings);
-    let (sharing, base) = match selected {
-        Ok(selected) => selected,
-        Err(finding) => {
-            let (name, config) = kept.cloned().unwrap_or_default();
-            let in_force = name
-                .as_deref()
-                .map_or_else(|| "exclusive".to_owned(), |name| format!("{name:?}"));
-            findings.push(Warning {
-                message: format!("{}; {in_force} stays in force", finding.message),
-                ..finding
-            });
-            (name, config)
-        }
-    };
-    let mut config = settings.overrides.over(base);
+    let sharing = sharing(told, settings).unwrap_or_else(|finding| {
+        let kept = kept.cloned().unwrap_or_default();
+        let in_force = kept.name().unwrap_or("exclusive");
+        findings.push(Warning {
+            message: format!("{}; {in_force} stays in force", finding.message),
+            ..finding
+        });
+        kept
+    });
+    let mut config = settings.overrides.over(sharing.config.clone());
     if let Some(strategy) = strategy(told, &mut findings) {
         config.flags.mig_strategy = strategy;
     }
@@ -121,10 +140,14 @@ pub fn resolve(
 }
 
 /// The sharing config that is selected, before overrides.
-fn sharing(told: &Told, settings: &Settings) -> Result<(Option<String>, Config), Warning> {
-    let from_file = || match &settings.plugin_file {
-        Some((path, text)) => read_plugin(path, text).map(|config| (None, config)),
-        None => Ok((None, Config::default())),
+fn sharing(told: &Told, settings: &Settings) -> Result<SharingConfig, Warning> {
+    let from_file = || {
+        let file = settings.plugin_file.as_ref();
+        let config = file.map(|(path, text)| read_plugin(path, text));
+        Ok(SharingConfig {
+            source: None,
+            config: config.transpose()?.unwrap_or_default(),
+        })
     };
     let map = sharing_map(told.policy.as_ref(), settings);
     let policy = told.policy.as_ref();
@@ -163,7 +186,10 @@ fn sharing(told: &Told, settings: &Settings) -> Result<(Option<String>, Config),
         )));
     };
     let config = read_plugin(&format!("ConfigMap {map}, key {name}"), text)?;
-    Ok((Some(name.to_owned()), config))
+    Ok(SharingConfig {
+        source: Some((name.to_owned(), text.clone())),
+        config,
+    })
 }
 
 fn read_plugin(place: &str, text: &str) -> Result<Config, Warning> {

@@ -11,7 +11,7 @@ mod moves;
 pub use clients::{
     LabelChange, PodOnNode, apps, deploy_labels, driver_is_replaced, pause, resume, rivals,
 };
-pub use desired::{Desired, MigWanted, Told, config_maps, generated, resolve};
+pub use desired::{Desired, MigWanted, SharingConfig, Told, config_maps, generated, resolve};
 pub use health::Health;
 pub use labels::{State, change, node_labels};
 pub use mig::{Allocation, Goes, MigChange, MigDecision, decide};

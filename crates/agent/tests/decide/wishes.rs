@@ -52,11 +52,7 @@ fn a_label_or_the_default_selects_a_sharing_config() {
     ] {
         let told = shared(label, default, SHARED);
         let desired = resolve(&told, &settings, None, None);
-        assert_eq!(
-            desired.sharing.as_deref(),
-            expected,
-            "{label:?} {default:?}"
-        );
+        assert_eq!(desired.sharing.name(), expected, "{label:?} {default:?}");
         assert_eq!(is_shared(&desired.config), expected == Some("shared-4"));
         assert_eq!(codes(&desired), []);
     }
@@ -71,7 +67,7 @@ fn what_cannot_be_used_leaves_the_last_good_one_and_is_told() {
         None,
         None,
     );
-    let kept = (good.sharing.clone(), good.config.clone());
+    let kept = good.sharing;
     let gone = Told {
         config_maps: [].into(),
         ..shared(Some("shared-4"), None, SHARED)
@@ -102,7 +98,7 @@ fn what_cannot_be_used_leaves_the_last_good_one_and_is_told() {
             message.contains(words) && message.contains("stays in force"),
             "{message}"
         );
-        assert_eq!(desired.sharing.as_deref(), Some("shared-4"));
+        assert_eq!(desired.sharing.name(), Some("shared-4"));
         assert!(is_shared(&desired.config));
         // Without a last good one it is exclusive.
         assert!(!is_shared(&resolve(&told, &settings, None, None).config));
