@@ -269,8 +269,10 @@ where
 
 fn is_not_found(error: &watcher::Error) -> bool {
     match error {
+        // By number: where no kind of the group is known, the answer is a bare page without a
+        // reason, which kube's `is_not_found` does not take for one.
         watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.is_not_found(),
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
         _ => false,
     }
 }
@@ -287,5 +289,23 @@ impl From<SlimNode> for NodeSeen {
                 .map(|status| status.capacity)
                 .unwrap_or_default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_group_of_kinds_that_nobody_knows_is_no_trouble() {
+        let bare = Status::failure("404 page not found", "Failed to parse error data");
+        let answer = |code| {
+            let status = Box::new(bare.clone().with_code(code));
+            watcher::Error::InitialListFailed(kube::Error::Api(status))
+        };
+        assert!(is_not_found(&answer(404)));
+        assert!(!is_not_found(&answer(503)));
     }
 }
