@@ -49,6 +49,7 @@ const FOREIGN: &[(&str, &str)] = &[
     ),
     (r#"{"spec":{"unschedulable":true}}"#, SPEC),
     (r#"{"spec":{"providerID":"other://1"}}"#, SPEC),
+    (r#"{"spec":{"podCIDRs":["10.9.0.0/24"]}}"#, SPEC),
     (r#"{"spec":{"taints":null}}"#, SPEC),
     (
         r#"{"spec":{"taints":[{"key":"slicewright.dev/not-ready","effect":"NoExecute"}]}}"#,
@@ -74,6 +75,12 @@ const FOREIGN_STATUS: &[(&str, &str)] = &[
         r#"{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.9"}]}}"#,
         STATUS,
     ),
+    (r#"{"status":{"declaredFeatures":["E2eForged"]}}"#, STATUS),
+    (
+        r#"{"status":{"volumesInUse":["kubernetes.io/e2e"]}}"#,
+        STATUS,
+    ),
+    (r#"{"status":{"nodeInfo":{"kubeletVersion":"v9"}}}"#, STATUS),
     (r#"{"metadata":{"labels":{"tier":"gold"}}}"#, LABELS),
 ];
 
