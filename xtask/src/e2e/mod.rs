@@ -66,6 +66,14 @@ const SCENARIOS: &[(&str, Scenario)] = &[
         "a kubelet may not touch another node",
         pods::kubelet_is_restricted,
     ),
+    ("a pod outlives its kubelet", life::kubelet_restarts),
+    ("a kubelet and the device plugin", plugin::real_kubelet),
+];
+
+/// Scenarios on the same cluster once the agent is installed: gpu-worker-01 has one H100,
+/// gpu-worker-02 one A100.
+const WITH_AGENT: &[(&str, Scenario)] = &[
+    ("the tutorial, line by line", tutorial::as_typed),
     (
         "an agent may write its own node and keys only",
         rbac::agent_is_kept_to_its_node,
@@ -74,13 +82,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
         "ClusterPolicy is created, never changed",
         cluster_policy::never_changed,
     ),
-    ("a pod outlives its kubelet", life::kubelet_restarts),
-    ("a kubelet and the device plugin", plugin::real_kubelet),
 ];
-
-/// Scenarios on the same cluster once the agent is installed: gpu-worker-01 has one H100,
-/// gpu-worker-02 one A100.
-const WITH_AGENT: &[(&str, Scenario)] = &[("the tutorial, line by line", tutorial::as_typed)];
 
 /// GPUs of the two nodes.
 const GPUS: [&str; 2] = ["1xH100-80GB-SXM", "1xA100-80GB"];

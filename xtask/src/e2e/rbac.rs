@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use super::{Failure, Outcome, check};
-use crate::cluster::{Cluster, NAMESPACE, printed, until};
+use crate::cluster::{Cluster, NAMESPACE, until};
 use crate::error::Error;
 use crate::image::BUSYBOX;
 
@@ -129,11 +129,16 @@ impl Bearer<'_> {
     }
 }
 
-const APPLY: [&str; 4] = ["apply", "--server-side", "--validate=false", "--filename=-"];
+const APPLY: [&str; 5] = [
+    "apply",
+    "--server-side",
+    "--force-conflicts",
+    "--validate=false",
+    "--filename=-",
+];
 
 /// An agent writes what it has to, and nothing else, whatever it asks for.
 pub fn agent_is_kept_to_its_node(cluster: &Cluster) -> Outcome {
-    let installed = install(cluster)?;
     let outcome = policies_are_sound(cluster)
         .and_then(|()| stand_in(cluster))
         .and_then(|agent| {
@@ -143,23 +148,8 @@ pub fn agent_is_kept_to_its_node(cluster: &Cluster) -> Outcome {
             unbound(cluster)
         });
     // What a failed scenario leaves would be in the way of the next.
-    let cleaned = clean(cluster, &installed);
-    outcome.and(Ok(cleaned?))
-}
-
-/// Rights and policies, where no agent is installed; what was applied.
-fn install(cluster: &Cluster) -> Result<String, Failure> {
-    let policy = ["get", "validatingadmissionpolicy", ACCOUNT];
-    if cluster.kubectl(&policy).is_ok() {
-        return Ok(String::new());
-    }
-    let printed = printed()?;
-    let documents = printed.split("---\n");
-    let documents = documents.filter(|it| !it.contains("kind: DaemonSet"));
-    let printed = documents.collect::<Vec<_>>().join("---\n");
-    cluster.apply(&printed)?;
-    cluster.await_cluster_policy()?;
-    Ok(printed)
+    let cleaned = clean(cluster);
+    outcome.and(cleaned)
 }
 
 /// The API server's type checker has looked at every policy and found nothing.
@@ -258,13 +248,7 @@ pub fn token<'a>(
 fn other_objects(cluster: &Cluster, agent: &Bearer<'_>) -> Outcome {
     let other = cluster.nodes()[0].name.as_str();
     let label = ["label", "node", other, "slicewright.dev/e2e=1"];
-    // Policies work a moment after they are there.
-    let late = until("the policy to be at work", 30, || {
-        let probe = [&label[..], &["--dry-run=server"]].concat();
-        Ok(agent.refused(&probe, "", OWN_ONLY).is_ok().then_some(()))
-    });
     agent.refused(&label, "", OWN_ONLY)?;
-    late?;
     let status = [
         "patch",
         "node",
@@ -398,7 +382,7 @@ fn unbound(cluster: &Cluster) -> Outcome {
     )
 }
 
-fn clean(cluster: &Cluster, installed: &str) -> Outcome {
+fn clean(cluster: &Cluster) -> Outcome {
     let namespace = format!("--namespace={NAMESPACE}");
     let gone = ["--ignore-not-found", "--timeout=60s"];
     let map = format!("{OWN}-mig-config");
@@ -421,10 +405,6 @@ fn clean(cluster: &Cluster, installed: &str) -> Outcome {
     ];
     for words in words {
         cluster.kubectl(&[words, &gone[..]].concat())?;
-    }
-    if !installed.is_empty() {
-        let words = ["delete", "--filename=-"];
-        cluster.kubectl_with(&[&words[..], &gone[..]].concat(), installed)?;
     }
     Ok(())
 }
