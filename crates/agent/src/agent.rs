@@ -215,17 +215,18 @@ impl Agent {
                 }
             },
         };
-        if self.yields_to_rivals(&told).await {
+        if self.yields_to_rivals(&told, node.as_ref()).await {
             return SLOW_TICK;
         }
         if driver_is_replaced(&told.labels) {
-            self.let_go("the driver is being replaced").await;
+            self.let_go(node.as_ref(), "the driver is being replaced")
+                .await;
             return FAST_TICK;
         }
         let reading = match self.read().await {
             Ok(reading) => reading,
             Err(reason) => {
-                self.let_go(&reason).await;
+                self.let_go(node.as_ref(), &reason).await;
                 return FAST_TICK;
             }
         };
@@ -253,7 +254,7 @@ impl Agent {
             match self.read().await {
                 Ok(again) => reading = again,
                 Err(reason) => {
-                    self.let_go(&reason).await;
+                    self.let_go(node, &reason).await;
                     return FAST_TICK;
                 }
             }
@@ -291,18 +292,22 @@ impl Agent {
     }
 
     /// Closes the driver and takes no more pods; those that run keep what they have.
-    async fn let_go(&mut self, reason: &str) {
+    async fn let_go(&mut self, node: Option<&NodeSeen>, reason: &str) {
         let machine = Arc::clone(&self.machine);
         // Closing waits for what is under way.
         let _ = tokio::task::spawn_blocking(move || machine.close()).await;
         self.shown.waiting(reason.to_owned());
         self.fence_all(reason);
-        self.tell("DriverUnavailable", Code::DriverMissing, reason)
-            .await;
+        let why = Warning {
+            code: Code::DriverMissing,
+            message: reason.to_owned(),
+        };
+        self.tell("DriverUnavailable", why.code, reason).await;
+        self.write_idle(node, &why).await;
     }
 
     /// Whether NVIDIA's own programs serve this node: then nothing is offered.
-    async fn yields_to_rivals(&mut self, told: &Told) -> bool {
+    async fn yields_to_rivals(&mut self, told: &Told, node: Option<&NodeSeen>) -> bool {
         let Some(cluster) = &self.cluster else {
             return false;
         };
@@ -343,8 +348,12 @@ impl Agent {
              nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite"
         );
         self.shown.waiting(message.clone());
-        self.tell("ServedByOthers", Code::ServedByOthers, &message)
-            .await;
+        let why = Warning {
+            code: Code::ServedByOthers,
+            message,
+        };
+        self.tell("ServedByOthers", why.code, &why.message).await;
+        self.write_idle(node, &why).await;
         true
     }
 

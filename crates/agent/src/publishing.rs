@@ -233,6 +233,20 @@ impl Agent {
                 Err(error) => tracing::warn!("{error}"),
             }
         }
+        self.write_gpu_node(node, status).await;
+    }
+
+    /// Writes to the node's GpuNode that nothing is offered to new pods, and why.
+    pub(crate) async fn write_idle(&mut self, node: Option<&NodeSeen>, why: &Warning) {
+        let Some(node) = node else { return };
+        let mut status = status::idle(self.memory.status.as_ref(), why);
+        let now = Timestamp::now().to_string();
+        status::set_times(&mut status, self.memory.status.as_ref(), &now);
+        self.write_gpu_node(node, status).await;
+    }
+
+    async fn write_gpu_node(&mut self, node: &NodeSeen, status: kubeapi::GpuNodeStatus) {
+        let Some(cluster) = &self.cluster else { return };
         if self.memory.status.as_ref() != Some(&status) {
             match cluster.write_gpu_node(node, &status).await {
                 Ok(()) => self.memory.status = Some(status),

@@ -2,7 +2,7 @@
 //! The status of the node's `GpuNode`, from what was read and decided.
 
 use config::deviceplugin::Sharing;
-use geometry::inventory::{ComputeInstance, Gpu, GpuInstance};
+use geometry::inventory::{ComputeInstance, Gpu, GpuInstance, Inventory};
 use kubeapi::{
     Condition, Finding, GpuNodeStatus, GpuStatus, MigConfigStatus, ResourceStatus, SliceStatus,
 };
@@ -30,24 +30,63 @@ pub fn of(
     let unnamed = if shared { "shared" } else { "exclusive" };
     GpuNodeStatus {
         driver_version: inventory.map_or_else(String::new, |it| it.driver_version.clone()),
+        cuda_version: inventory.map_or_else(String::new, cuda_version),
         gpu_count: number(gpus.len()),
         strategy: desired.config.flags.mig_strategy.as_str().to_owned(),
         sharing: desired.sharing.name().unwrap_or(unnamed).to_owned(),
         mig_config: mig_config(layout),
         gpus: gpus
             .iter()
-            .map(|gpu| gpu_status(gpu, faults, allocated))
+            .map(|gpu| gpu_status(gpu, faults, resources, allocated))
             .collect(),
         resources: resources.iter().map(|it| resource(it, allocated)).collect(),
-        findings: findings
-            .iter()
-            .map(|finding| Finding {
-                code: finding.code.to_string(),
-                message: finding.message.clone(),
-            })
-            .collect(),
+        findings: findings.iter().map(finding).collect(),
         conditions: conditions(layout, findings),
     }
+}
+
+/// The status while nothing is offered to new pods, for this reason: nothing of the hardware, as
+/// nobody looks at it; what was decided before stands.
+pub fn idle(before: Option<&GpuNodeStatus>, why: &Warning) -> GpuNodeStatus {
+    let before = before.cloned().unwrap_or_default();
+    let message = format!("{} [{}]", why.message, why.code);
+    let unknown = |kind| condition(kind, None, "NotRead", &message);
+    let driver = match why.code {
+        Code::DriverMissing => condition("DriverReady", false, "Unavailable", &message),
+        _ => unknown("DriverReady"),
+    };
+    let resources = before.resources.into_iter();
+    GpuNodeStatus {
+        resources: resources
+            .map(|resource| ResourceStatus {
+                healthy: 0,
+                ..resource
+            })
+            .collect(),
+        findings: vec![finding(why)],
+        conditions: vec![
+            condition("Ready", false, "Idle", &message),
+            driver,
+            unknown("LayoutApplied"),
+            unknown("SharingApplied"),
+        ],
+        strategy: before.strategy,
+        sharing: before.sharing,
+        mig_config: before.mig_config,
+        ..GpuNodeStatus::default()
+    }
+}
+
+fn finding(warning: &Warning) -> Finding {
+    Finding {
+        code: warning.code.to_string(),
+        message: warning.message.clone(),
+    }
+}
+
+fn cuda_version(inventory: &Inventory) -> String {
+    let (major, minor) = inventory.cuda_version;
+    format!("{major}.{minor}")
 }
 
 fn number(count: usize) -> u32 {
@@ -67,9 +106,14 @@ fn mig_config(layout: &Layout) -> MigConfigStatus {
     }
 }
 
-fn gpu_status(gpu: &Gpu, faults: &[Fault], allocated: &[Allocated]) -> GpuStatus {
+fn gpu_status(
+    gpu: &Gpu,
+    faults: &[Fault],
+    resources: &[Resource],
+    allocated: &[Allocated],
+) -> GpuStatus {
     let slices = gpu.instances.iter().flat_map(|instance| {
-        let of = |compute| slice(instance, compute, allocated);
+        let of = |compute| slice(instance, compute, resources, allocated);
         instance.compute.iter().map(of)
     });
     let faults = faults.iter().filter(|fault| fault.gpu == gpu.uuid);
@@ -87,6 +131,7 @@ fn gpu_status(gpu: &Gpu, faults: &[Fault], allocated: &[Allocated]) -> GpuStatus
 fn slice(
     instance: &GpuInstance,
     compute: &ComputeInstance,
+    resources: &[Resource],
     allocated: &[Allocated],
 ) -> SliceStatus {
     let uuid = compute
@@ -96,7 +141,12 @@ fn slice(
         .unwrap_or_default();
     let has = |id: &String| id.split("::").next() == Some(&uuid);
     let held = allocated.iter().any(|it| it.ids.iter().any(has));
+    let offered = resources.iter().find(|it| {
+        let mut devices = it.devices.iter();
+        devices.any(|device| device.hardware.uuid() == uuid)
+    });
     SliceStatus {
+        resource: offered.map(|it| it.name.clone()).unwrap_or_default(),
         profile: compute.profile.to_string(),
         start: instance.placement.start,
         size: instance.placement.size,
@@ -166,13 +216,25 @@ fn conditions(layout: &Layout, findings: &[Warning]) -> Vec<Condition> {
         "see the other conditions"
     };
     let reason = if ready { "AsWanted" } else { "NotAsWanted" };
-    vec![condition("Ready", ready, reason, message), applied, sharing]
+    let driver = condition("DriverReady", true, "Answers", "the driver answers");
+    vec![
+        condition("Ready", ready, reason, message),
+        driver,
+        applied,
+        sharing,
+    ]
 }
 
-fn condition(kind: &str, holds: bool, reason: &str, message: &str) -> Condition {
+/// A condition; `None`: nobody knows.
+fn condition(kind: &str, holds: impl Into<Option<bool>>, reason: &str, message: &str) -> Condition {
+    let status = match holds.into() {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "Unknown",
+    };
     Condition {
         kind: kind.to_owned(),
-        status: if holds { "True" } else { "False" }.to_owned(),
+        status: status.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
         last_transition_time: String::new(),

@@ -33,6 +33,8 @@ pub struct GpuNodeSpec {}
 pub struct GpuNodeStatus {
     /// Version of the NVIDIA driver, such as 580.95.05; empty while it cannot be asked.
     pub driver_version: String,
+    /// Newest CUDA version that the driver supports, such as 13.0; empty while it cannot be asked.
+    pub cuda_version: String,
     /// How many GPUs the driver shows.
     pub gpu_count: u32,
     /// How slices are named: none, single or mixed.
@@ -47,8 +49,8 @@ pub struct GpuNodeStatus {
     pub resources: Vec<ResourceStatus>,
     /// What a person should know.
     pub findings: Vec<Finding>,
-    /// Ready: devices are offered. LayoutApplied: the MIG layout is as wanted. SharingApplied: the
-    /// sharing config is in force.
+    /// Ready: the others are all true. DriverReady: the driver answers. LayoutApplied: the MIG
+    /// layout is as wanted. SharingApplied: the sharing config is in force.
     pub conditions: Vec<Condition>,
 }
 
@@ -95,6 +97,8 @@ pub struct SliceStatus {
     pub uuid: String,
     /// Profile, such as 1g.10gb.
     pub profile: String,
+    /// Resource that it is offered as, such as nvidia.com/mig-1g.10gb; empty: it is not offered.
+    pub resource: String,
     /// First placement unit of its GPU instance, from 0.
     pub start: u8,
     /// How many placement units its GPU instance takes.
@@ -131,7 +135,7 @@ pub struct Finding {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// Ready, LayoutApplied or SharingApplied.
+    /// Ready, DriverReady, LayoutApplied or SharingApplied.
     #[serde(rename = "type")]
     pub kind: String,
     /// True, False or Unknown.

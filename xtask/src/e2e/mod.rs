@@ -5,6 +5,7 @@
 //! what it wants to see, never for a time.
 
 mod cluster_policy;
+mod driver;
 mod life;
 mod plugin;
 mod pods;
@@ -74,6 +75,10 @@ const SCENARIOS: &[(&str, Scenario)] = &[
 /// gpu-worker-02 one A100.
 const WITH_AGENT: &[(&str, Scenario)] = &[
     ("the tutorial, line by line", tutorial::as_typed),
+    (
+        "a driver is replaced, and the node says so",
+        driver::replaced,
+    ),
     (
         "an agent may write its own node and keys only",
         rbac::agent_is_kept_to_its_node,
