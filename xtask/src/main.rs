@@ -35,7 +35,8 @@ usage: cargo xtask TASK
   interop          NVML clients that others wrote, on the simulated driver
   bench [-o json]  every figure beside its budget; never fails on time
   codegen          regenerates the code that is generated from data
-  e2e              scenarios on a real Kubernetes, on this machine; needs root
+  e2e [PART]       scenarios on a real Kubernetes, on this machine; needs root.
+                   PART of their names: only those
   cluster up [--nodes N] [--sim GPUS]... | down | kubectl ARGUMENTS
                    that Kubernetes, to work with, with the agent on nodes with
                    simulated GPUs: see docs/cluster.md
@@ -54,7 +55,8 @@ fn main() -> ExitCode {
         ["bench"] => bench::run(root, false),
         ["bench", "-o", "json"] => bench::run(root, true),
         ["codegen"] => codegen::run().map(|()| true).map_err(Error::Codegen),
-        ["e2e"] => e2e::run(root, &target),
+        ["e2e"] => e2e::run(root, &target, ""),
+        ["e2e", filter] => e2e::run(root, &target, filter),
         ["image"] => image::run(root, &target),
         ["cluster", words @ ..] => match cluster::task(root, &target, words) {
             Some(outcome) => outcome,

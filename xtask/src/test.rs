@@ -38,7 +38,7 @@ const PARTS: &[(&str, Part)] = &[
     ("tidy", |root| tidy::run(root).map(Counts::one).map(Some)),
     ("tests", tests),
     ("interop", interop::run),
-    ("e2e", |root| e2e::count(root, &crate::target())),
+    ("e2e", |root| e2e::count(root, &crate::target(), "")),
     ("cargo-deny", deny),
     ("README", readme),
 ];

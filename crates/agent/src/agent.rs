@@ -33,13 +33,12 @@ use crate::cluster::{Cluster, ConnectError, NodeSeen};
 use crate::decide::{self, Allocation, Desired, Health, SharingConfig, Told, driver_is_replaced};
 use crate::events;
 use crate::machine::{Machine, with_lost};
+use crate::neighbours::Neighbours;
 use crate::serve::Shown;
 use crate::settings::Settings;
 
 /// How often everything is looked at without a reason: foreign changes and lost events.
-const SLOW_TICK: Duration = Duration::from_secs(30);
-/// How often pods are looked at that nothing points to.
-const RARE_TICK: Duration = Duration::from_secs(600);
+pub(crate) const SLOW_TICK: Duration = Duration::from_secs(30);
 /// How often while something is awaited that sends no event: pods that end, a driver that comes.
 const FAST_TICK: Duration = Duration::from_secs(1);
 
@@ -73,7 +72,7 @@ pub struct Agent {
     pub(crate) memory: Memory,
     pub(crate) shown: Arc<Shown>,
     wake: Arc<Notify>,
-    begun: Instant,
+    pub(crate) begun: Instant,
 }
 
 /// What outlives a round. Losing it costs a repetition, never a wrong result.
@@ -98,17 +97,10 @@ pub(crate) struct Memory {
     pub status: Option<GpuNodeStatus>,
     /// What has been told as an event.
     pub told: BTreeSet<String>,
-    /// Programs of NVIDIA's on this node, as last looked for.
-    pub rivals: Option<Look>,
+    /// What the pods on this node are, as last looked at.
+    pub neighbours: Option<Neighbours>,
     /// Whether the kubelet has said who has devices.
     pub has_heard: bool,
-}
-
-/// A look for NVIDIA's programs on this node.
-pub(crate) struct Look {
-    at: Instant,
-    deploy: BTreeMap<String, String>,
-    found: Vec<String>,
 }
 
 /// A change that failed.
@@ -304,57 +296,6 @@ impl Agent {
         };
         self.tell("DriverUnavailable", why.code, reason).await;
         self.write_idle(node, &why).await;
-    }
-
-    /// Whether NVIDIA's own programs serve this node: then nothing is offered.
-    async fn yields_to_rivals(&mut self, told: &Told, node: Option<&NodeSeen>) -> bool {
-        let Some(cluster) = &self.cluster else {
-            return false;
-        };
-        // GPU Operator's programs come and go with these labels; others are rarely installed.
-        let deploy = decide::deploy_labels(&told.labels);
-        let known = self.memory.rivals.as_ref();
-        let is_fresh = |look: &Look| {
-            let every = if look.found.is_empty() {
-                RARE_TICK
-            } else {
-                SLOW_TICK
-            };
-            look.at.elapsed() < every && look.deploy == deploy
-        };
-        if !known.is_some_and(is_fresh) {
-            match cluster.pods_on_node().await {
-                Ok(pods) => {
-                    self.memory.rivals = Some(Look {
-                        at: Instant::now(),
-                        deploy,
-                        found: decide::rivals(&pods),
-                    });
-                }
-                Err(error) => tracing::warn!("{error}"),
-            }
-        }
-        let found = self
-            .memory
-            .rivals
-            .as_ref()
-            .map(|look| look.found.join(", "));
-        let Some(found) = found.filter(|found| !found.is_empty()) else {
-            return false;
-        };
-        let message = format!(
-            "this node is served by {found}; hand it over with: kubectl label node NODE \
-             nvidia.com/gpu.deploy.device-plugin=false nvidia.com/gpu.deploy.mig-manager=false \
-             nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite"
-        );
-        self.shown.waiting(message.clone());
-        let why = Warning {
-            code: Code::ServedByOthers,
-            message,
-        };
-        self.tell("ServedByOthers", why.code, &why.message).await;
-        self.write_idle(node, &why).await;
-        true
     }
 
     /// Asks the kubelet which devices containers have; without an answer the last one stands.

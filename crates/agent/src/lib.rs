@@ -20,6 +20,7 @@ mod events;
 mod fence;
 mod kept;
 mod machine;
+mod neighbours;
 mod process;
 mod publishing;
 mod serve;

@@ -42,6 +42,7 @@ impl Agent {
         findings.extend(desired.findings.iter().cloned());
         findings.extend(reading.findings.iter().cloned());
         findings.extend(withheld);
+        findings.extend(self.stranded());
         if !self.waits_for_its_layout(node, layout) {
             // Before they are offered, devices must be free and containers able to have them.
             let ready = freed.and_then(|()| self.write_cdi(&reading, &desired));

@@ -14,7 +14,7 @@ use kubeapi::{GpuNode, GpuNodeStatus, names};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, NodeSeen};
-use crate::decide::{LabelChange, PodOnNode};
+use crate::decide::{FailedPod, LabelChange, PodOnNode};
 
 /// Labels that tell our own pods from NVIDIA's under the same names.
 const OURS: (&str, &str) = ("app.kubernetes.io/name", "slicewright");
@@ -225,6 +225,18 @@ impl Cluster {
         Ok(pods.collect())
     }
 
+    /// The pods on this node that failed.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn failed_pods(&self) -> Result<Vec<FailedPod>, WriteError> {
+        let api: Api<Pod> = Api::all(self.client.clone());
+        let fields = format!("spec.nodeName={},status.phase=Failed", self.about.node);
+        let list = api.list(&ListParams::default().fields(&fields)).await;
+        let list = list.map_err(cannot("list the failed pods of the node"))?;
+        Ok(list.items.into_iter().map(failed).collect())
+    }
+
     /// Tells of something on the node, in an event of its own: what is the same was told before.
     ///
     /// # Errors
@@ -254,5 +266,23 @@ impl Cluster {
         let api: Api<Event> = Api::namespaced(self.client.clone(), EVENTS_NAMESPACE);
         let done = api.create(&PostParams::default(), &event).await;
         done.map(|_| ()).map_err(cannot("write an event"))
+    }
+}
+
+fn failed(pod: Pod) -> FailedPod {
+    let status = pod.status.unwrap_or_default();
+    let owners = pod.metadata.owner_references.unwrap_or_default();
+    let containers = pod.spec.map(|spec| spec.containers).unwrap_or_default();
+    let limits = containers.into_iter().filter_map(|it| it.resources?.limits);
+    FailedPod {
+        name: format!(
+            "{}/{}",
+            pod.metadata.namespace.unwrap_or_default(),
+            pod.metadata.name.unwrap_or_default()
+        ),
+        reason: status.reason.unwrap_or_default(),
+        message: status.message.unwrap_or_default(),
+        has_controller: owners.iter().any(|owner| owner.controller == Some(true)),
+        resources: limits.flat_map(BTreeMap::into_keys).collect(),
     }
 }

@@ -116,6 +116,8 @@ codes! {
     PlanOutdated = "plan-outdated", 3;
     /// The linter found a plan that does not hold together; always a fault of ours.
     PlanUnsound = "plan-unsound", 5;
+    /// Warning: a pod was refused for its devices, and nobody makes it anew.
+    PodNotAdmitted = "pod-not-admitted", 0;
     /// The GPU does not offer the profile.
     ProfileNotOffered = "profile-not-offered", 3;
     /// The change needs a reboot of the machine.

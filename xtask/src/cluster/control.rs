@@ -42,7 +42,7 @@ pub fn start_api(
     write(&folder.join("tokens.csv"), &tokens)?;
     let admin = kubeconfig(slot, &authority(folder)?, ADMIN);
     write(&folder.join("admin.kubeconfig"), &admin)?;
-    let (store, address) = (slot.store(), slot.address());
+    let store = slot.store();
     let etcd = binaries.etcd.join("etcd").display().to_string();
     let words = [
         etcd.as_str(),
@@ -54,6 +54,15 @@ pub fn start_api(
         "--unsafe-no-fsync",
     ];
     start(folder, "etcd", &words)?;
+    start_server(folder, slot, binaries)
+}
+
+/// Starts the API server on the store that is there; it is not waited for.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn start_server(folder: &Path, slot: Slot, binaries: &Binaries) -> Result<(), Error> {
+    let (store, address) = (slot.store(), slot.address());
     let server = binaries.kubernetes("kube-apiserver");
     let words = [
         server.as_str(),
@@ -83,19 +92,7 @@ pub fn start_api(
 /// # Errors
 /// If the API server is not ready after a minute, or a program cannot be started.
 pub fn start_controllers(folder: &Path, slot: Slot, binaries: &Binaries) -> Result<(), Error> {
-    let kubectl = binaries.kubernetes("kubectl");
-    let access = folder.join("admin.kubeconfig");
-    let ready = [
-        kubectl.as_str(),
-        &format!("--kubeconfig={}", access.display()),
-        "--request-timeout=5s",
-        "get",
-        "--raw=/readyz",
-    ];
-    let log = log(folder, "kube-apiserver");
-    until(&format!("kube-apiserver ({})", log.display()), 60, || {
-        Ok(run(10, &ready).ok())
-    })?;
+    await_api(folder, binaries)?;
     let address = slot.address();
     let common = [
         "--kubeconfig=admin.kubeconfig",
@@ -115,6 +112,26 @@ pub fn start_controllers(folder: &Path, slot: Slot, binaries: &Binaries) -> Resu
     let mut words = vec![scheduler.as_str()];
     words.extend(common);
     start(folder, "kube-scheduler", &words)
+}
+
+/// Waits until the API server is ready.
+///
+/// # Errors
+/// If it is not after a minute.
+pub fn await_api(folder: &Path, binaries: &Binaries) -> Result<(), Error> {
+    let kubectl = binaries.kubernetes("kubectl");
+    let access = folder.join("admin.kubeconfig");
+    let ready = [
+        kubectl.as_str(),
+        &format!("--kubeconfig={}", access.display()),
+        "--request-timeout=5s",
+        "get",
+        "--raw=/readyz",
+    ];
+    let log = log(folder, "kube-apiserver");
+    until(&format!("kube-apiserver ({})", log.display()), 60, || {
+        Ok(run(10, &ready).ok().map(|_| ()))
+    })
 }
 
 /// The certificate by which clients know the API server.

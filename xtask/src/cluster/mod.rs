@@ -17,6 +17,7 @@ mod control;
 pub mod driver;
 mod needs;
 mod node;
+mod reboot;
 mod shell;
 mod slot;
 mod sweep;
@@ -209,6 +210,23 @@ impl Cluster {
     /// Leaves the cluster up when this process ends.
     pub fn keep(mut self) {
         self.keep = true;
+    }
+
+    /// Kills the API server. What it knows stays in the store.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub fn stop_api(&self) -> Result<(), Error> {
+        sweep::kill_program(&self.folder, "kube-apiserver")
+    }
+
+    /// Starts the API server again, and waits until it is ready.
+    ///
+    /// # Errors
+    /// If it is not in time.
+    pub fn start_api(&self) -> Result<(), Error> {
+        control::start_server(&self.folder, self.slot, &self.binaries)?;
+        control::await_api(&self.folder, &self.binaries)
     }
 
     /// Ends the cluster. Its logs stay.

@@ -74,11 +74,19 @@ impl Node {
         };
         node.network(nodes)?;
         node.cgroups()?;
-        node.start("containerd", &["/opt/containerd/containerd"])?;
-        let socket = root.join("run/containerd/containerd.sock");
-        let what = format!("containerd of {} ({})", node.name, node.log("containerd"));
-        until(&what, 30, || Ok(socket.exists().then_some(())))?;
+        node.start_containerd()?;
         Ok(node)
+    }
+
+    /// Starts containerd and waits for its socket.
+    ///
+    /// # Errors
+    /// If it does not start in time.
+    pub fn start_containerd(&self) -> Result<(), Error> {
+        self.start("containerd", &["/opt/containerd/containerd"])?;
+        let socket = self.disk().join("run/containerd/containerd.sock");
+        let what = format!("containerd of {} ({})", self.name, self.log("containerd"));
+        until(&what, 30, || Ok(socket.exists().then_some(())))
     }
 
     /// The node's file system with all its mounts, as a folder of the machine.

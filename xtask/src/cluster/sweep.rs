@@ -52,6 +52,27 @@ pub fn sweep(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Kills the cluster's program of that name in the machine's own namespaces, and waits for its end.
+///
+/// # Errors
+/// If it does not end.
+pub fn kill_program(folder: &Path, program: &str) -> Result<(), Error> {
+    until(&format!("the end of {program}"), 20, || {
+        let mut running = false;
+        for pid in processes(folder, &[]) {
+            let path = format!("/proc/{}/comm", pid.as_raw_nonzero());
+            // The kernel keeps 15 characters of a name.
+            let comm = fs::read_to_string(path).unwrap_or_default();
+            if !comm.trim().is_empty() && program.starts_with(comm.trim()) {
+                running = true;
+                // It may have ended meanwhile.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        Ok((!running).then_some(()))
+    })
+}
+
 /// What there still is of the cluster in `folder`, in words; empty after [`sweep`]. It looks at
 /// the machine in other ways than the sweep does.
 ///

@@ -6,6 +6,7 @@
 
 mod cluster_policy;
 mod driver;
+mod endure;
 mod life;
 mod plugin;
 mod pods;
@@ -87,24 +88,31 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
         "ClusterPolicy is created, never changed",
         cluster_policy::never_changed,
     ),
+    ("a pod outlives changes around it", endure::pod_outlives),
+    (
+        "an agent is killed in the middle of changes",
+        endure::agent_killed_in_a_change,
+    ),
+    ("a node loses its power", endure::node_reboots),
 ];
 
 /// GPUs of the two nodes.
 const GPUS: [&str; 2] = ["1xH100-80GB-SXM", "1xA100-80GB"];
 
-/// Runs all scenarios on the checkout at `root`; whether nothing failed.
+/// Runs the scenarios on the checkout at `root`, those whose names contain `filter`; whether nothing
+/// failed.
 ///
 /// # Errors
 /// With `CI=true`, if this machine lacks something that cannot be had.
-pub fn run(root: &Path, target: &Path) -> Result<bool, Error> {
-    Ok(count(root, target)?.is_none_or(|counts| counts.failed == 0))
+pub fn run(root: &Path, target: &Path, filter: &str) -> Result<bool, Error> {
+    Ok(count(root, target, filter)?.is_none_or(|counts| counts.failed == 0))
 }
 
 /// As [`run`], with counts; `None` if all had to be left out.
 ///
 /// # Errors
 /// As [`run`].
-pub fn count(root: &Path, target: &Path) -> Result<Option<Counts>, Error> {
+pub fn count(root: &Path, target: &Path, filter: &str) -> Result<Option<Counts>, Error> {
     let missing = cluster::missing(root, target)?;
     if !missing.is_empty() {
         let missing = missing.join(", ");
@@ -126,23 +134,28 @@ pub fn count(root: &Path, target: &Path) -> Result<Option<Counts>, Error> {
         Ok(())
     });
     if let Some(cluster) = cluster {
-        for (name, scenario) in SCENARIOS {
+        let is_asked_for = |it: &&(&str, Scenario)| it.0.contains(filter);
+        for (name, scenario) in SCENARIOS.iter().filter(is_asked_for) {
             tally.run(name, || scenario(&cluster));
         }
         let mut installed = false;
-        tally.run("the agent is installed and serves", || {
-            cluster.install(root, target)?;
-            installed = true;
-            Ok(())
-        });
-        for (name, scenario) in WITH_AGENT.iter().filter(|_| installed) {
+        if WITH_AGENT.iter().any(|it| is_asked_for(&it)) {
+            tally.run("the agent is installed and serves", || {
+                cluster.install(root, target)?;
+                installed = true;
+                Ok(())
+            });
+        }
+        let with_agent = WITH_AGENT.iter().filter(is_asked_for);
+        for (name, scenario) in with_agent.filter(|_| installed) {
             tally.run(name, || scenario(&cluster));
         }
         tally.run("down leaves nothing", || life::down(cluster));
     }
-    tally.run("a start that was killed leaves nothing", || {
-        life::killed_starts(&options("e2e-killed", &[]))
-    });
+    const KILLED: &str = "a start that was killed leaves nothing";
+    if KILLED.contains(filter) {
+        tally.run(KILLED, || life::killed_starts(&options("e2e-killed", &[])));
+    }
     let Counts { passed, failed } = tally.0;
     let ran = passed + failed;
     println!("e2e: {ran} scenarios ran, {passed} passed, {failed} failed");

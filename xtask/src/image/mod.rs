@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::error::Error;
 
 pub use build::{
-    BUSYBOX, DRIVER, KUBECTL, SLICEWRIGHT, busybox, debian, driver_container, kubectl, program,
-    run, slicewright, unpack, validation,
+    BUSYBOX, DRIVER, KUBECTL, SLICEWRIGHT, VALIDATION, busybox, debian, driver_container, kubectl,
+    program, run, slicewright, unpack, validation,
 };
 pub use tar::{Entry, Tree};
 

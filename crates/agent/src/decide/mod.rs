@@ -7,6 +7,7 @@ mod health;
 mod labels;
 mod mig;
 mod moves;
+mod stranded;
 
 pub use clients::{
     LabelChange, PodOnNode, apps, deploy_labels, driver_is_replaced, pause, resume, rivals,
@@ -16,3 +17,4 @@ pub use health::Health;
 pub use labels::{State, change, node_labels};
 pub use mig::{Allocation, Goes, MigChange, MigDecision, decide};
 pub use moves::moves;
+pub use stranded::{FailedPod, stranded};

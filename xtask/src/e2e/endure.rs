@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a node goes through: its kubelet, its agent and the API server end at bad moments, it loses
+//! its power, somebody else changes its GPUs. No pod is lost that had not to be, and no node is left
+//! in between.
+
+use std::path::Path;
+
+use nvmlsim::{Handle, verbs};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::pods::{apply, delete, wait_for_phase};
+use super::{Outcome, check};
+use crate::cluster::{Cluster, NAMESPACE, Node, until};
+use crate::error::Error;
+use crate::image::VALIDATION;
+
+/// A pod that uses what it gets until it ends, and fails when that changes.
+pub fn workload(name: &str, node: &str, resource: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": name },
+        "spec": {
+            "nodeSelector": { "kubernetes.io/hostname": node },
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{
+                "name": "main",
+                "image": VALIDATION,
+                "imagePullPolicy": "Never",
+                "resources": { "limits": { (format!("nvidia.com/{resource}")): 1 } },
+            }],
+        },
+    })
+}
+
+/// Waits until a workload has passed its test.
+fn passed(cluster: &Cluster, pod: &str) -> Outcome {
+    wait_for_phase(cluster, pod, "Running")?;
+    let passes = || {
+        let logs = cluster.kubectl(&["logs", pod]).unwrap_or_default();
+        Ok(logs.contains("Test PASSED").then_some(()))
+    };
+    Ok(until(&format!("test of pod {pod}"), 30, passes)?)
+}
+
+/// Checks that a pod runs, and that nothing of it was started again.
+fn unharmed(cluster: &Cluster, pod: &str) -> Outcome {
+    let path = "-o=jsonpath={.status.phase} {.status.containerStatuses[0].restartCount}";
+    let state = cluster.kubectl(&["get", "pod", pod, path])?;
+    let logs = cluster.kubectl(&["logs", pod]).unwrap_or_default();
+    check(state == "Running 0", || {
+        format!("pod {pod}: {state}: {logs}")
+    })
+}
+
+fn label(cluster: &Cluster, node: &Node, config: &str) -> Result<(), Error> {
+    let name = &node.name;
+    let label = format!("nvidia.com/mig.config={config}");
+    cluster
+        .kubectl(&["label", "node", name, &label, "--overwrite"])
+        .map(|_| ())
+}
+
+/// Waits until the node has that layout, told as success, and offers it.
+fn settled(cluster: &Cluster, node: &Node, config: &str, resource: &str, count: u32) -> Outcome {
+    let what = format!("{config} on {}", node.name);
+    let path = format!(
+        "-o=jsonpath={{.metadata.labels.nvidia\\.com/mig\\.config\\.state}} \
+         {{.status.allocatable.nvidia\\.com/{}}}",
+        resource.replace('.', "\\.")
+    );
+    let wanted = format!("success {count}");
+    let mut last = String::new();
+    let reached = until(&what, 90, || {
+        last = cluster
+            .kubectl(&["get", "node", &node.name, &path])
+            .unwrap_or_default();
+        Ok((last == wanted).then_some(()))
+    });
+    check(reached.is_ok(), || {
+        format!("{what}: {last}, expected {wanted}")
+    })
+}
+
+fn strategy(cluster: &Cluster, strategy: &str) -> Result<(), Error> {
+    let patch = json!({ "spec": { "mig": { "strategy": strategy } } }).to_string();
+    let words = [
+        "patch",
+        "clusterpolicy",
+        "cluster-policy",
+        "--type=merge",
+        "-p",
+        &patch,
+    ];
+    cluster.kubectl(&words).map(|_| ())
+}
+
+/// Takes label and strategy back.
+fn as_before(cluster: &Cluster, node: &Node) -> Outcome {
+    label(cluster, node, "all-disabled")?;
+    settled(cluster, node, "all-disabled", "gpu", 1)?;
+    cluster.kubectl(&["label", "node", &node.name, "nvidia.com/mig.config-"])?;
+    Ok(strategy(cluster, "single")?)
+}
+
+fn world(node: &Node) -> Result<Handle, Error> {
+    Handle::open(&node.world_file()).map_err(|error| Error::Cluster(error.to_string()))
+}
+
+fn fault(node: &Node, line: &str) -> Result<(), Error> {
+    verbs::fault(&world(node)?, &[line]).map_err(|error| Error::Cluster(error.to_string()))
+}
+
+/// Ends the agent's pod, so that the next is there at once: a container that dies again and again
+/// waits longer and longer.
+fn fresh_agent(cluster: &Cluster, node: &Node) -> Result<(), Error> {
+    let namespace = format!("--namespace={NAMESPACE}");
+    let selector = format!("--field-selector=spec.nodeName={}", node.name);
+    let app = "--selector=app.kubernetes.io/component=agent";
+    let words = [
+        "delete",
+        "pod",
+        &namespace,
+        &selector,
+        app,
+        "--now",
+        "--wait=false",
+    ];
+    cluster.kubectl(&words).map(|_| ())
+}
+
+/// A pod on a slice outlives a change of layout on its GPU, a kubelet that ends, an API server that
+/// is away meanwhile, and a hand that destroys a slice beside it.
+pub fn pod_outlives(cluster: &Cluster) -> Outcome {
+    let node = &cluster.nodes()[0];
+    strategy(cluster, "mixed")?;
+    label(cluster, node, "all-balanced")?;
+    settled(cluster, node, "all-balanced", "mig-1g.10gb", 2)?;
+    apply(cluster, &workload("enduring", &node.name, "mig-1g.10gb"))?;
+    passed(cluster, "enduring")?;
+    label(cluster, node, "all-1g.10gb")?;
+    settled(cluster, node, "all-1g.10gb", "mig-1g.10gb", 7)?;
+    for signal in [Signal::TERM, Signal::KILL] {
+        node.stop_kubelet(signal)?;
+        node.start_kubelet()?;
+        settled(cluster, node, "all-1g.10gb", "mig-1g.10gb", 7)?;
+        apply(cluster, &workload("after", &node.name, "mig-1g.10gb"))?;
+        passed(cluster, "after")?;
+        delete(cluster, "after")?;
+    }
+    unharmed(cluster, "enduring")?;
+    api_away(cluster, node)?;
+    unharmed(cluster, "enduring")?;
+    foreign_change(cluster, node)?;
+    unharmed(cluster, "enduring")?;
+    delete(cluster, "enduring")?;
+    as_before(cluster, node)
+}
+
+/// Without an API server the agent serves what it served; a fault is told to the kubelet all the
+/// same. When it is back, what was labelled meanwhile is done.
+fn api_away(cluster: &Cluster, node: &Node) -> Outcome {
+    cluster.stop_api()?;
+    let script = node
+        .disk()
+        .join("var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json");
+    let there = Path::new(&script).exists();
+    cluster.start_api()?;
+    check(there, || format!("{} is gone", script.display()))?;
+    label(cluster, node, "all-balanced")?;
+    settled(cluster, node, "all-balanced", "mig-2g.20gb", 1)?;
+    label(cluster, node, "all-1g.10gb")?;
+    settled(cluster, node, "all-1g.10gb", "mig-1g.10gb", 7)
+}
+
+/// Somebody destroys a slice by hand: the layout is repaired.
+fn foreign_change(cluster: &Cluster, node: &Node) -> Outcome {
+    let list = node.exec(
+        20,
+        &["chroot", "/run/nvidia/driver", "nvidia-smi", "mig", "-lci"],
+    )?;
+    let mut slices = list.lines().filter(|line| line.contains("1g.10gb"));
+    let idle = slices.next_back();
+    let instance = idle.and_then(|line| line.split_whitespace().nth(2));
+    let instance = instance.unwrap_or_default().to_owned();
+    for verb in ["-dci", "-dgi"] {
+        let words = ["nvidia-smi", "mig", verb, "-i", "0", "-gi", &instance];
+        let mut all = vec!["chroot", "/run/nvidia/driver"];
+        all.extend(words);
+        node.exec(20, &all)?;
+    }
+    let repaired = || {
+        let world = world(node)?;
+        let world = world
+            .world()
+            .map_err(|error| Error::Cluster(error.to_string()))?;
+        Ok((world.gpus[0].instances.len() == 7).then_some(()))
+    };
+    until("repair of the layout", 60, repaired)?;
+    settled(cluster, node, "all-1g.10gb", "mig-1g.10gb", 7)
+}
+
+/// The agent is killed before and after every driver call of a change that changes something: each
+/// time its successor ends in the layout that is wanted, and the pod on a slice that stays runs on.
+pub fn agent_killed_in_a_change(cluster: &Cluster) -> Outcome {
+    let node = &cluster.nodes()[0];
+    strategy(cluster, "mixed")?;
+    label(cluster, node, "all-balanced")?;
+    settled(cluster, node, "all-balanced", "mig-1g.10gb", 2)?;
+    apply(cluster, &workload("enduring", &node.name, "mig-1g.10gb"))?;
+    passed(cluster, "enduring")?;
+    // From balanced to 1g and back two instances go and five come, or the reverse.
+    let mut cases = 0;
+    let mut config = "all-1g.10gb";
+    for effect in ["kill-before", "kill-after"] {
+        for (call, nth) in [
+            ("destroy-ci", 1),
+            ("destroy-gi", 2),
+            ("create-gi", 1),
+            ("create-ci", 2),
+        ] {
+            fault(node, "clear")?;
+            fault(node, &format!("{effect} {call} gpu=0 nth={nth}"))?;
+            label(cluster, node, config)?;
+            let killed = || {
+                let world = world(node)?;
+                let world = world
+                    .world()
+                    .map_err(|error| Error::Cluster(error.to_string()))?;
+                let has_struck = world.rules.iter().all(|rule| rule.seen >= rule.nth);
+                Ok(has_struck.then_some(()))
+            };
+            until(&format!("{effect} {call}"), 60, killed)?;
+            fresh_agent(cluster, node)?;
+            let (resource, count) = match config {
+                "all-1g.10gb" => ("mig-1g.10gb", 7),
+                _ => ("mig-3g.40gb", 1),
+            };
+            settled(cluster, node, config, resource, count)?;
+            unharmed(cluster, "enduring")?;
+            cases += 1;
+            config = match config {
+                "all-1g.10gb" => "all-balanced",
+                _ => "all-1g.10gb",
+            };
+        }
+    }
+    fault(node, "clear")?;
+    println!("agent killed in a change: {cases} cases, 0 pods lost, 0 nodes in between");
+    delete(cluster, "enduring")?;
+    as_before(cluster, node)
+}
+
+/// A node loses its power: the layout is there before anything is offered, a pod with a controller
+/// runs again, one without is told of.
+pub fn node_reboots(cluster: &Cluster) -> Outcome {
+    let node = &cluster.nodes()[0];
+    label(cluster, node, "all-1g.10gb")?;
+    settled(cluster, node, "all-1g.10gb", "gpu", 7)?;
+    let mut template = workload("controlled", &node.name, "gpu");
+    template["metadata"] = json!({ "labels": { "app": "controlled" } });
+    template["spec"]["restartPolicy"] = json!("Always");
+    apply(
+        cluster,
+        &json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": { "name": "controlled" },
+            "spec": {
+                "replicas": 1,
+                "selector": { "matchLabels": { "app": "controlled" } },
+                "template": { "metadata": template["metadata"], "spec": template["spec"] },
+            },
+        }),
+    )?;
+    let rollout = [
+        "rollout",
+        "status",
+        "deployment/controlled",
+        "--timeout=60s",
+    ];
+    cluster.kubectl(&rollout)?;
+    let mut alone = workload("alone", &node.name, "gpu");
+    alone["spec"]["restartPolicy"] = json!("Always");
+    apply(cluster, &alone)?;
+    passed(cluster, "alone")?;
+    node.reboot()?;
+    let what = "a pod of the deployment that runs after the boot";
+    until(what, 120, || {
+        let words = ["get", "pods", "--selector=app=controlled", "--output=json"];
+        let pods = cluster.kubectl(&words).unwrap_or_default();
+        let pods: Value = serde_json::from_str(&pods).unwrap_or_default();
+        let runs = |pod: &Value| {
+            pod["status"]["phase"] == "Running"
+                && pod["status"]["containerStatuses"][0]["ready"] == true
+        };
+        let list = pods["items"].as_array().cloned().unwrap_or_default();
+        Ok(list.iter().any(runs).then_some(()))
+    })?;
+    settled(cluster, node, "all-1g.10gb", "gpu", 7)?;
+    until("the pod without a controller to be told of", 60, || {
+        let events = cluster.kubectl(&["describe", "node", &node.name])?;
+        Ok(events.contains("default/alone").then_some(()))
+    })?;
+    cluster.kubectl(&["delete", "deployment", "controlled", "--timeout=60s"])?;
+    delete(cluster, "alone")?;
+    as_before(cluster, node)
+}
