@@ -39,8 +39,15 @@ use crate::settings::Settings;
 
 /// How often everything is looked at without a reason: foreign changes and lost events.
 pub(crate) const SLOW_TICK: Duration = Duration::from_secs(30);
+/// How often soon after the start: a node that has just booted is still settling.
+pub(crate) const YOUNG_TICK: Duration = Duration::from_secs(10);
+/// How long after its start an agent looks oftener.
+const YOUNG: Duration = Duration::from_secs(180);
 /// How often while something is awaited that sends no event: pods that end, a driver that comes.
 const FAST_TICK: Duration = Duration::from_secs(1);
+
+/// So many events wait for an API server that is away.
+const MOST_EVENTS: usize = 50;
 
 /// Why the agent cannot start. Nothing about hardware, configuration or a silent API server is
 /// such a reason.
@@ -97,6 +104,8 @@ pub(crate) struct Memory {
     pub status: Option<GpuNodeStatus>,
     /// What has been told as an event.
     pub told: BTreeSet<String>,
+    /// Events that could not be written yet.
+    pub unwritten: Vec<crate::write::Told>,
     /// What the pods on this node are, as last looked at.
     pub neighbours: Option<Neighbours>,
     /// Whether the kubelet has said who has devices.
@@ -255,8 +264,14 @@ impl Agent {
         match (waits || layout.waits, self.memory.health.next()) {
             (true, _) => FAST_TICK,
             (false, Some(_)) => Duration::from_secs(5),
+            (false, None) if self.is_young() => YOUNG_TICK,
             (false, None) => SLOW_TICK,
         }
+    }
+
+    /// Whether the agent has just started.
+    pub(crate) fn is_young(&self) -> bool {
+        self.begun.elapsed() < YOUNG
     }
 
     /// Reads the hardware on a thread that may block.
@@ -338,18 +353,31 @@ impl Agent {
         self.event(true, reason, note).await;
     }
 
-    /// Writes an event to the node.
-    pub(crate) async fn event(&self, is_warning: bool, reason: &'static str, note: String) {
-        if let Some(cluster) = &self.cluster {
-            let told = crate::write::Told {
-                is_warning,
-                reason,
-                note,
-            };
-            if let Err(error) = cluster.tell(&told).await {
+    /// Writes an event to the node, with those that could not be written before.
+    pub(crate) async fn event(&mut self, is_warning: bool, reason: &'static str, note: String) {
+        self.memory.unwritten.push(crate::write::Told {
+            is_warning,
+            reason,
+            note,
+        });
+        self.write_events().await;
+    }
+
+    /// Writes the events that are still to be written.
+    pub(crate) async fn write_events(&mut self) {
+        let events = std::mem::take(&mut self.memory.unwritten);
+        let Some(cluster) = &self.cluster else {
+            return;
+        };
+        for event in events {
+            if let Err(error) = cluster.tell(&event).await {
                 tracing::warn!("{error}");
+                self.memory.unwritten.push(event);
             }
         }
+        // An API server that is away for long gets what is new.
+        let excess = self.memory.unwritten.len().saturating_sub(MOST_EVENTS);
+        self.memory.unwritten.drain(..excess);
     }
 
     /// Seconds since 1970 at which these settings came into force.
@@ -380,7 +408,7 @@ impl Agent {
     }
 
     /// Lists everything that was offered as unusable, for this reason.
-    fn fence_all(&mut self, reason: &str) {
+    pub(crate) fn fence_all(&mut self, reason: &str) {
         let devices = self.offered().iter().flat_map(|it| &it.devices);
         let fenced = devices.map(|device| (device.hardware.uuid().to_owned(), reason.to_owned()));
         self.fence_devices(fenced.collect());

@@ -7,18 +7,18 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{StreamExt, pin_mut};
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Taint};
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Object};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watch_object};
 use kube::{Client, Config, Resource};
 use kubeapi::ClusterPolicySpec;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::decide::Told;
+use crate::objects::{self, Node, Taint};
 use crate::settings::{Kubernetes, Settings};
 
 /// The API server, seen from this node.
@@ -62,20 +62,6 @@ pub struct NodeSeen {
     pub capacity: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-struct NodeSpec {
-    #[serde(default)]
-    taints: Vec<Taint>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-struct NodeStatus {
-    #[serde(default)]
-    capacity: BTreeMap<String, String>,
-}
-
-type SlimNode = Object<NodeSpec, NodeStatus>;
-
 impl Cluster {
     /// Begins to watch; `wake` is notified at every change. Nothing is waited for.
     ///
@@ -110,8 +96,7 @@ impl Cluster {
     }
 
     fn watch_node(&mut self) {
-        let api: Api<SlimNode> =
-            Api::all_with(self.client.clone(), &ApiResource::erase::<Node>(&()));
+        let api = objects::nodes(&self.client);
         let name = self.about.node.clone();
         self.tasks
             .push(follow(api, &name, &self.seen, |state, node| {
@@ -277,8 +262,8 @@ fn is_not_found(error: &watcher::Error) -> bool {
     }
 }
 
-impl From<SlimNode> for NodeSeen {
-    fn from(node: SlimNode) -> Self {
+impl From<Node> for NodeSeen {
+    fn from(node: Node) -> Self {
         Self {
             uid: node.metadata.uid.unwrap_or_default(),
             labels: node.metadata.labels.unwrap_or_default(),

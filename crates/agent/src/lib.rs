@@ -21,6 +21,7 @@ mod fence;
 mod kept;
 mod machine;
 mod neighbours;
+mod objects;
 mod process;
 mod publishing;
 mod serve;

@@ -8,16 +8,13 @@ use std::time::{Duration, Instant};
 use plan::Warning;
 use units::Code;
 
-use crate::agent::{Agent, SLOW_TICK};
+use crate::agent::{Agent, SLOW_TICK, YOUNG_TICK};
 use crate::cluster::{Cluster, NodeSeen};
 use crate::decide::{self, Told};
 use crate::write::WriteError;
 
 /// How often pods are looked at when nothing points to them: a list costs the API server.
 const RARE_TICK: Duration = Duration::from_secs(600);
-/// How long after its start an agent looks oftener: pods that a boot ends, it ends then.
-const YOUNG: Duration = Duration::from_secs(180);
-
 /// A look at the pods on this node.
 pub struct Neighbours {
     at: Instant,
@@ -53,6 +50,8 @@ impl Agent {
             found.rivals.join(", ")
         );
         self.shown.waiting(message.clone());
+        // What was offered before they came must not be handed out twice.
+        self.fence_all(&message);
         let why = Warning {
             code: Code::ServedByOthers,
             message,
@@ -73,10 +72,14 @@ impl Agent {
             return;
         };
         let deploy = decide::deploy_labels(&told.labels);
-        let is_young = self.begun.elapsed() < YOUNG;
+        // Pods that a boot ends, it ends soon after.
+        let is_young = self.is_young();
         let is_fresh = |look: &Neighbours| {
-            let eventful = is_young || !look.rivals.is_empty() || !look.stranded.is_empty();
-            let every = if eventful { SLOW_TICK } else { RARE_TICK };
+            let every = match (is_young, look.rivals.is_empty() && look.stranded.is_empty()) {
+                (true, _) => YOUNG_TICK / 2,
+                (false, true) => RARE_TICK,
+                (false, false) => SLOW_TICK / 2,
+            };
             look.at.elapsed() < every && look.deploy == deploy
         };
         if self.memory.neighbours.as_ref().is_some_and(is_fresh) {

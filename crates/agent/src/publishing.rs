@@ -281,6 +281,7 @@ impl Agent {
             _ => {}
         }
         self.memory.told = now;
+        self.write_events().await;
     }
 
     fn show(

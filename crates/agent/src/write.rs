@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Resource;
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, NodeSeen};
 use crate::decide::{FailedPod, LabelChange, PodOnNode};
+use crate::objects::{self, Node, Pod};
 
 /// Labels that tell our own pods from NVIDIA's under the same names.
 const OURS: (&str, &str) = ("app.kubernetes.io/name", "slicewright");
@@ -62,7 +63,7 @@ impl Cluster {
     }
 
     fn nodes(&self) -> Api<Node> {
-        Api::all(self.client.clone())
+        objects::nodes(&self.client)
     }
 
     /// Sets and removes labels and annotations of the node.
@@ -203,7 +204,7 @@ impl Cluster {
     /// # Errors
     /// As the API server says.
     pub async fn pods_on_node(&self) -> Result<Vec<PodOnNode>, WriteError> {
-        let api: Api<Pod> = Api::all(self.client.clone());
+        let api = objects::pods(&self.client);
         let fields = format!("spec.nodeName={}", self.about.node);
         let list = api
             .list_metadata(&ListParams::default().fields(&fields))
@@ -230,7 +231,7 @@ impl Cluster {
     /// # Errors
     /// As the API server says.
     pub async fn failed_pods(&self) -> Result<Vec<FailedPod>, WriteError> {
-        let api: Api<Pod> = Api::all(self.client.clone());
+        let api = objects::pods(&self.client);
         let fields = format!("spec.nodeName={},status.phase=Failed", self.about.node);
         let list = api.list(&ListParams::default().fields(&fields)).await;
         let list = list.map_err(cannot("list the failed pods of the node"))?;
@@ -272,17 +273,18 @@ impl Cluster {
 fn failed(pod: Pod) -> FailedPod {
     let status = pod.status.unwrap_or_default();
     let owners = pod.metadata.owner_references.unwrap_or_default();
-    let containers = pod.spec.map(|spec| spec.containers).unwrap_or_default();
-    let limits = containers.into_iter().filter_map(|it| it.resources?.limits);
+    let containers = pod.spec.containers.into_iter();
     FailedPod {
         name: format!(
             "{}/{}",
             pod.metadata.namespace.unwrap_or_default(),
             pod.metadata.name.unwrap_or_default()
         ),
-        reason: status.reason.unwrap_or_default(),
-        message: status.message.unwrap_or_default(),
+        reason: status.reason,
+        message: status.message,
         has_controller: owners.iter().any(|owner| owner.controller == Some(true)),
-        resources: limits.flat_map(BTreeMap::into_keys).collect(),
+        resources: containers
+            .flat_map(|container| container.resources.limits.into_keys())
+            .collect(),
     }
 }

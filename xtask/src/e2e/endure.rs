@@ -286,25 +286,48 @@ pub fn node_reboots(cluster: &Cluster) -> Outcome {
     alone["spec"]["restartPolicy"] = json!("Always");
     apply(cluster, &alone)?;
     passed(cluster, "alone")?;
+    let before = controlled(cluster);
     node.reboot()?;
-    let what = "a pod of the deployment that runs after the boot";
-    until(what, 120, || {
-        let words = ["get", "pods", "--selector=app=controlled", "--output=json"];
-        let pods = cluster.kubectl(&words).unwrap_or_default();
-        let pods: Value = serde_json::from_str(&pods).unwrap_or_default();
-        let runs = |pod: &Value| {
-            pod["status"]["phase"] == "Running"
-                && pod["status"]["containerStatuses"][0]["ready"] == true
-        };
-        let list = pods["items"].as_array().cloned().unwrap_or_default();
-        Ok(list.iter().any(runs).then_some(()))
+    // The API server tells of containers from before the boot until the kubelet is there again.
+    until("a pod of the deployment to run after the boot", 120, || {
+        let now = controlled(cluster);
+        Ok(now.iter().any(|id| !before.contains(id)).then_some(()))
     })?;
     settled(cluster, node, "all-1g.10gb", "gpu", 7)?;
-    until("the pod without a controller to be told of", 60, || {
+    let told = until("the pod without a controller to be told of", 60, || {
         let events = cluster.kubectl(&["describe", "node", &node.name])?;
         Ok(events.contains("default/alone").then_some(()))
+    });
+    let path = "-o=jsonpath={.status.phase} {.status.reason} {.status.message}";
+    let state = cluster.kubectl(&["get", "pod", "alone", path])?;
+    check(told.is_ok(), || {
+        let words = [
+            "logs",
+            "-n",
+            NAMESPACE,
+            "-l",
+            "app=nvidia-mig-manager",
+            "--tail=12",
+        ];
+        let log = cluster.kubectl(&words).unwrap_or_default();
+        format!("nobody tells of the pod that is {state}; the agents: {log}")
     })?;
     cluster.kubectl(&["delete", "deployment", "controlled", "--timeout=60s"])?;
     delete(cluster, "alone")?;
     as_before(cluster, node)
+}
+
+/// Containers of the deployment that run and are ready.
+fn controlled(cluster: &Cluster) -> Vec<String> {
+    let words = ["get", "pods", "--selector=app=controlled", "--output=json"];
+    let pods = cluster.kubectl(&words).unwrap_or_default();
+    let pods: Value = serde_json::from_str(&pods).unwrap_or_default();
+    let list = pods["items"].as_array().cloned().unwrap_or_default();
+    let status = list
+        .iter()
+        .map(|pod| &pod["status"]["containerStatuses"][0]);
+    let ready = status.filter(|status| status["ready"] == true);
+    ready
+        .filter_map(|status| Some(status["containerID"].as_str()?.to_owned()))
+        .collect()
 }
