@@ -86,7 +86,7 @@ pub struct AgentArgs {
         value_name = "SOCKET",
         default_value = "/var/lib/kubelet/pod-resources/kubelet.sock"
     )]
-    pub pod_resources_socket: PathBuf,
+    pub pod_resources_socket: String,
     /// Folder of CDI specifications.
     #[arg(long, value_name = "DIR", default_value = "/var/run/cdi")]
     pub cdi_dir: PathBuf,

@@ -142,7 +142,7 @@ fn paths(args: &AgentArgs, env: &Env) -> Paths {
         driver_root,
         plugins: args.plugin_dir.clone(),
         kubelet,
-        pod_resources: named(&args.pod_resources_socket),
+        pod_resources: named(Path::new(&args.pod_resources_socket)),
         cdi: args.cdi_dir.clone(),
         cdi_hook: hook.map_or_else(String::new, |hook| hook.display().to_string()),
         state: args.state_dir.clone(),
