@@ -259,22 +259,7 @@ pub fn node_reboots(cluster: &Cluster) -> Outcome {
     let node = &cluster.nodes()[0];
     label(cluster, node, "all-1g.10gb")?;
     settled(cluster, node, "all-1g.10gb", "gpu", 7)?;
-    let mut template = workload("controlled", &node.name, "gpu");
-    template["metadata"] = json!({ "labels": { "app": "controlled" } });
-    template["spec"]["restartPolicy"] = json!("Always");
-    apply(
-        cluster,
-        &json!({
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": { "name": "controlled" },
-            "spec": {
-                "replicas": 1,
-                "selector": { "matchLabels": { "app": "controlled" } },
-                "template": { "metadata": template["metadata"], "spec": template["spec"] },
-            },
-        }),
-    )?;
+    apply(cluster, &deployment(node))?;
     let rollout = [
         "rollout",
         "status",
@@ -315,6 +300,23 @@ pub fn node_reboots(cluster: &Cluster) -> Outcome {
     cluster.kubectl(&["delete", "deployment", "controlled", "--timeout=60s"])?;
     delete(cluster, "alone")?;
     as_before(cluster, node)
+}
+
+/// A workload with a controller.
+fn deployment(node: &Node) -> Value {
+    let mut template = workload("controlled", &node.name, "gpu");
+    template["metadata"] = json!({ "labels": { "app": "controlled" } });
+    template["spec"]["restartPolicy"] = json!("Always");
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "controlled" },
+        "spec": {
+            "replicas": 1,
+            "selector": { "matchLabels": { "app": "controlled" } },
+            "template": { "metadata": template["metadata"], "spec": template["spec"] },
+        },
+    })
 }
 
 /// Containers of the deployment that run and are ready.
