@@ -38,10 +38,11 @@ pub struct Event {
 /// Waiting for what GPUs report.
 pub trait Events: Sync {
     /// The next event; `None` if there was none within the time. The first wait starts the watch,
-    /// and the first after a reset starts it anew: what happens between is not reported.
+    /// and the first after a reset or an error starts it anew: what happens between is not
+    /// reported. GPUs that are lost when a watch starts are left out of it.
     ///
     /// # Errors
-    /// If a GPU is lost, or the driver cannot report events.
+    /// If a GPU is lost meanwhile, or the driver cannot report events.
     fn wait(&self, timeout: Duration) -> Result<Option<Event>, Error>;
 }
 
@@ -65,16 +66,25 @@ impl EventSet {
     fn register_all(&self, functions: &Counted) -> Answer<()> {
         let count: c_uint = ask!(functions, nvmlDeviceGetCount_v2())?;
         for index in 0..count {
-            let device: nvmlDevice_t = ask!(functions, nvmlDeviceGetHandleByIndex_v2(index))?;
-            let supported: Option<c_ulonglong> =
-                optional(ask!(functions, nvmlDeviceGetSupportedEventTypes(device)))?;
-            let kinds = WATCHED & supported.unwrap_or(0);
-            if kinds != 0 {
-                // SAFETY: device and set are of this session.
-                check(unsafe { functions.nvmlDeviceRegisterEvents(device, kinds, self.0) })?;
+            match self.register(functions, index) {
+                // The others are watched all the same.
+                Err(NvmlCode::GPU_IS_LOST) => {}
+                answer => answer?,
             }
         }
         Ok(())
+    }
+
+    fn register(&self, functions: &Counted, index: c_uint) -> Answer<()> {
+        let device: nvmlDevice_t = ask!(functions, nvmlDeviceGetHandleByIndex_v2(index))?;
+        let supported: Option<c_ulonglong> =
+            optional(ask!(functions, nvmlDeviceGetSupportedEventTypes(device)))?;
+        let kinds = WATCHED & supported.unwrap_or(0);
+        if kinds == 0 {
+            return Ok(());
+        }
+        // SAFETY: device and set are of this session.
+        check(unsafe { functions.nvmlDeviceRegisterEvents(device, kinds, self.0) })
     }
 
     fn wait(&self, functions: &Counted, timeout: Duration) -> Answer<nvmlEventData_t> {
@@ -110,7 +120,12 @@ impl Events for Driver {
             Some(set) => set,
             None => EventSet::open(functions).map_err(failed)?,
         };
-        let answer = events.insert(set).wait(functions, timeout);
+        let answer = set.wait(functions, timeout);
+        match answer {
+            // A set that failed once may fail for ever, such as after a GPU was lost.
+            Err(code) if code != NvmlCode::TIMEOUT => set.free(functions),
+            _ => *events = Some(set),
+        }
         let data = match answer {
             Err(NvmlCode::TIMEOUT) => return Ok(None),
             answer => answer.map_err(failed)?,

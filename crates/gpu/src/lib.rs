@@ -23,6 +23,7 @@ mod read;
 mod smi;
 pub mod table;
 mod telemetry;
+mod topology;
 mod traits;
 
 /// NVML's types and constants, and the C types in its signatures.
@@ -41,4 +42,5 @@ pub use library::{LIBRARY_NAME, Library};
 pub use smi::SmiReset;
 pub use table::Functions;
 pub use telemetry::{SliceAttributes, Telemetry, Utilization};
+pub use topology::{CommonAncestor, Connection, FabricClique, Topology};
 pub use traits::{Instances, MigMode, ReadGpus, Reset};

@@ -58,6 +58,8 @@ plain!(
     nvmlMemory_v2_t,
     nvmlUtilization_t,
     nvmlDeviceAttributes_t,
+    nvmlGpuFabricInfo_t,
+    nvmlGpuFabricInfo_v2_t,
     nvmlGpuInstanceProfileInfo_t,
     nvmlGpuInstanceProfileInfo_v2_t,
     nvmlGpuInstanceProfileInfo_v3_t,

@@ -14,8 +14,8 @@ use geometry::Confidence;
 use geometry::inventory::Gpu;
 use gpu::sys::*;
 use gpu::{
-    CallCounts, ClosedReset, Driver, Error, EventKind, Events, Instances, MigMode, NvmlCode,
-    ReadGpus, Reset,
+    CallCounts, ClosedReset, CommonAncestor, Driver, Error, EventKind, Events, FabricClique,
+    Instances, MigMode, NvmlCode, ReadGpus, Reset, Topology,
 };
 use units::{GpuUuid, Mode, Placement};
 
@@ -367,4 +367,83 @@ fn events_are_typed_and_no_event_is_none() {
         *fake.changes.lock().unwrap(),
         ["init", "watch", "unwatch", "shutdown"]
     );
+}
+
+#[test]
+fn a_watch_that_failed_is_opened_anew() {
+    let (driver, fake) = open(Fake {
+        event: (nvmlReturn_enum_NVML_ERROR_UNKNOWN, 0),
+        ..Fake::default()
+    });
+    for _ in 0..2 {
+        driver.wait(Duration::ZERO).unwrap_err();
+    }
+    assert_eq!(
+        *fake.changes.lock().unwrap(),
+        ["init", "watch", "unwatch", "watch", "unwatch"]
+    );
+}
+
+#[test]
+fn connections_are_those_that_the_driver_tells() {
+    let (driver, _) = open(Fake {
+        gpus: 3,
+        ..Fake::default()
+    });
+    let gpus = [0, 1, 2].map(|gpu| fake::uuid(gpu).parse().unwrap());
+    let connections = driver.connections(&gpus).unwrap();
+    let told: Vec<_> = connections
+        .iter()
+        .map(|it| (&it.one, &it.other, it.ancestor, it.nvlinks))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (&gpus[0], &gpus[1], CommonAncestor::SingleSwitch, 2),
+            (&gpus[0], &gpus[2], CommonAncestor::System, 1),
+        ]
+    );
+    // A driver without NVLink.
+    let (driver, _) = open(Fake {
+        gpus: 2,
+        ..Fake::without(&["nvmlDeviceGetNvLinkState"])
+    });
+    assert_eq!(driver.connections(&gpus[..2]).unwrap()[0].nvlinks, 0);
+    // One that tells nothing at all.
+    let (driver, _) = open(Fake {
+        gpus: 2,
+        ..Fake::without(&["nvmlDeviceGetTopologyCommonAncestor"])
+    });
+    assert_eq!(driver.connections(&gpus[..2]).unwrap(), []);
+}
+
+#[test]
+fn a_fabric_counts_once_registration_has_succeeded() {
+    let fabric = |fake: Fake| open(fake).0.fabric(&first()).unwrap();
+    let clique = FabricClique {
+        cluster_uuid: "abababab-abab-abab-abab-abababababab".to_owned(),
+        clique_id: 7,
+    };
+    assert_eq!(fabric(Fake::default()), Some(clique.clone()));
+    for older in [
+        Fake::without(&["nvmlDeviceGetGpuFabricInfoV"]),
+        Fake {
+            fabric_query: 1,
+            ..Fake::default()
+        },
+    ] {
+        assert_eq!(fabric(older), Some(clique.clone()));
+    }
+    let under_way = NVML_GPU_FABRIC_STATE_IN_PROGRESS as u8;
+    let ended = NVML_GPU_FABRIC_STATE_COMPLETED as u8;
+    let failed = nvmlReturn_enum_NVML_ERROR_UNKNOWN;
+    for state in [(under_way, fake::OK), (ended, failed)] {
+        let fake = Fake {
+            fabric: state,
+            ..Fake::default()
+        };
+        assert_eq!(fabric(fake), None);
+    }
+    let none = ["nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetGpuFabricInfo"];
+    assert_eq!(fabric(Fake::without(&none)), None);
 }

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpu::{ClosedReset, Driver, Events, Instances, MigMode, ReadGpus, Reset, Telemetry};
+use gpu::{
+    ClosedReset, CommonAncestor, Driver, Events, Instances, MigMode, ReadGpus, Reset, Telemetry,
+    Topology,
+};
 use nvmlsim::{Handle, Options, Simulated, Spec, World};
 use units::{Mode, Placement};
 
@@ -91,8 +94,10 @@ fn mode_and_instances_are_changed_and_read_back() {
         (one, "1c.2g.12gb")
     );
     assert_eq!(compute.placement, Some(Placement::new(1, 1)));
-    let attributes = driver.attributes(compute.uuid.as_ref().unwrap()).unwrap();
+    let slice = compute.uuid.as_ref().unwrap();
+    let attributes = driver.attributes(slice).unwrap();
     assert_eq!((attributes.gpu_slices, attributes.compute_slices), (2, 1));
+    assert_eq!(driver.slice_index(slice).unwrap(), Some(0));
 
     assert_eq!(driver.wait(Duration::ZERO).unwrap(), None);
 
@@ -101,4 +106,21 @@ fn mode_and_instances_are_changed_and_read_back() {
     driver.destroy_compute_instance(&uuid, id, one).unwrap();
     driver.destroy_gpu_instance(&uuid, id).unwrap();
     assert!(driver.instances(&uuid).unwrap().is_empty());
+}
+
+#[test]
+fn neighbours_share_a_switch_and_halves_of_the_machine_a_processor() {
+    let driver = Driver::new(simulated("8xH100-80GB-SXM")).unwrap();
+    let gpus = driver.inventory().unwrap().gpus;
+    let gpus: Vec<_> = gpus.into_iter().map(|gpu| gpu.uuid).collect();
+    let connections = driver.connections(&gpus).unwrap();
+    assert_eq!(connections.len(), 28);
+    let count = |ancestor| {
+        let such = connections.iter().filter(|it| it.ancestor == ancestor);
+        such.count()
+    };
+    assert_eq!(count(CommonAncestor::SingleSwitch), 4);
+    assert_eq!(count(CommonAncestor::Node), 8);
+    assert_eq!(count(CommonAncestor::System), 16);
+    assert_eq!(driver.fabric(&gpus[0]).unwrap(), None);
 }

@@ -9,8 +9,10 @@
 
 mod caps;
 mod features;
+mod links;
 mod pci;
 mod reader;
+mod slices;
 
 pub use features::write_features;
 pub use reader::{Reader, Reading, Roots};

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use geometry::inventory::{ComputeInstance, Gpu, GpuInstance, Inventory};
-use gpu::{Driver, Error, ReadGpus, SliceAttributes, Telemetry};
+use geometry::inventory::Inventory;
+use gpu::{Driver, Error, ReadGpus, Topology};
 use plan::Warning;
-use publish::{IMEX_CHANNEL_0, Links, Node, PciFunction, SliceFacts};
-use units::{Code, MigUuid};
+use publish::{Fabric, IMEX_CHANNEL_0, Links, Node, PciFunction};
+use units::{Code, GpuUuid};
 
 use crate::caps::{self, CapMinors};
+use crate::links;
 use crate::pci;
+use crate::slices::Slices;
 
 /// Device nodes that every container with a GPU gets, in the order of the answer.
 const CONTROL: [&str; 4] = [
@@ -46,15 +48,13 @@ pub struct Reading {
     pub findings: Vec<Warning>,
 }
 
-/// A slice, and the driver ids of its profiles: a UUID is used again for another slice in its place.
-type SliceKey = (MigUuid, u32, u32);
-
 /// Reads a node, and keeps what does not change while its driver is open.
 #[derive(Debug)]
 pub struct Reader {
     roots: Roots,
     pci: Option<Vec<PciFunction>>,
-    slices: BTreeMap<SliceKey, SliceFacts>,
+    links: Option<(Vec<GpuUuid>, Links)>,
+    slices: Slices,
 }
 
 impl Reader {
@@ -63,7 +63,8 @@ impl Reader {
         Self {
             roots,
             pci: None,
-            slices: BTreeMap::new(),
+            links: None,
+            slices: Slices::default(),
         }
     }
 
@@ -79,31 +80,51 @@ impl Reader {
                 .numa_node
                 .or_else(|| pci::numa_node(&self.roots.sys, &address));
         }
-        let mut findings = Vec::new();
-        self.read_slices(driver, &inventory, &mut findings);
-        let dev = |path: &str| self.roots.dev.join(path.trim_start_matches('/'));
-        let exists = |path: &str| dev(path).exists();
-        let control = CONTROL.iter().filter(|path| exists(path));
-        let control_nodes = control.map(|path| (*path).to_owned()).collect();
-        let has_imex_channel_0 = exists(IMEX_CHANNEL_0);
+        let mut findings = Findings::default();
+        let minors = self.cap_minors();
+        let slices = self.slices.read(driver, &inventory, &minors, &mut findings);
+        let fabrics = fabrics(driver, &inventory, &mut findings);
+        let links = self.links(driver, &inventory, &mut findings);
         let pci = self.pci(&inventory);
+        let exists = |path: &str| {
+            let below = path.trim_start_matches('/');
+            self.roots.dev.join(below).exists()
+        };
+        let control = CONTROL.iter().filter(|path| exists(path));
         Ok(Reading {
             node: Node {
-                slices: self
-                    .slices
-                    .iter()
-                    .map(|(key, facts)| (key.0.clone(), *facts))
-                    .collect(),
+                fabrics,
+                slices,
                 pci,
                 machine_type: fs::read_to_string(machine_type_file).ok(),
-                has_imex_channel_0,
+                has_imex_channel_0: exists(IMEX_CHANNEL_0),
                 inventory: Some(inventory),
                 ..Node::default()
             },
-            links: Links::default(),
-            control_nodes,
-            findings,
+            links,
+            control_nodes: control.map(|path| (*path).to_owned()).collect(),
+            findings: findings.0,
         })
+    }
+
+    fn cap_minors(&self) -> CapMinors {
+        let path = self.roots.proc_driver.join("nvidia-caps/mig-minors");
+        fs::read_to_string(path).map_or_else(|_| CapMinors::new(), |text| caps::parse(&text))
+    }
+
+    /// How the GPUs are linked, asked again only when there are others: it takes some hundred
+    /// calls with sixteen GPUs.
+    fn links(&mut self, driver: &Driver, inventory: &Inventory, findings: &mut Findings) -> Links {
+        let gpus: Vec<GpuUuid> = inventory.gpus.iter().map(|gpu| gpu.uuid.clone()).collect();
+        if let Some((known, links)) = &self.links
+            && gpus.iter().all(|gpu| known.contains(gpu))
+        {
+            return links.clone();
+        }
+        let Some(links) = findings.known(links::read(driver, &gpus)) else {
+            return Links::default();
+        };
+        self.links.insert((gpus, links)).1.clone()
     }
 
     fn pci(&mut self, inventory: &Inventory) -> Vec<PciFunction> {
@@ -114,64 +135,38 @@ impl Reader {
         let read = || pci::functions(sys, &addresses);
         self.pci.get_or_insert_with(read).clone()
     }
-
-    /// Facts of the slices that there are. A UUID stands for one slice for as long as it is, so
-    /// what is known of it is not asked again.
-    fn read_slices(&mut self, driver: &Driver, inventory: &Inventory, findings: &mut Vec<Warning>) {
-        let minors = self.roots.proc_driver.join("nvidia-caps/mig-minors");
-        let minors =
-            fs::read_to_string(minors).map_or_else(|_| CapMinors::new(), |text| caps::parse(&text));
-        let mut slices = BTreeMap::new();
-        for gpu in &inventory.gpus {
-            let minor = |gi, ci| minors.get(&(gpu.minor?, gi, ci)).copied();
-            for (index, (instance, compute, uuid)) in (0..).zip(in_order(gpu)) {
-                let key = (uuid.clone(), instance.driver_id, compute.driver_id);
-                let cap_minors = minor(instance.id, None).zip(minor(instance.id, Some(compute.id)));
-                let facts = match self.slices.get(&key) {
-                    Some(known) => Ok(*known),
-                    None => driver.attributes(uuid).map(facts),
-                };
-                match facts {
-                    Ok(facts) => {
-                        let facts = SliceFacts {
-                            index,
-                            cap_minors,
-                            ..facts
-                        };
-                        slices.insert(key, facts);
-                    }
-                    Err(error) => findings.push(Warning {
-                        code: Code::FactUnreadable,
-                        message: error.to_string(),
-                    }),
-                }
-            }
-        }
-        self.slices = slices;
-    }
 }
 
-/// The slices of a GPU in the order in which the driver counts them: by GPU instance, then by
-/// compute instance.
-fn in_order(gpu: &Gpu) -> Vec<(&GpuInstance, &ComputeInstance, &MigUuid)> {
-    let mut slices = Vec::new();
-    for instance in &gpu.instances {
-        for compute in &instance.compute {
-            slices.extend(compute.uuid.as_ref().map(|uuid| (instance, compute, uuid)));
-        }
-    }
-    slices.sort_by_key(|(instance, compute, _)| (instance.id, compute.id));
-    slices
+fn fabrics(
+    driver: &Driver,
+    inventory: &Inventory,
+    findings: &mut Findings,
+) -> BTreeMap<GpuUuid, Fabric> {
+    let fabric = |uuid: &GpuUuid, findings: &mut Findings| {
+        let clique = findings.known(driver.fabric(uuid))??;
+        let fabric = Fabric {
+            cluster_uuid: clique.cluster_uuid,
+            clique_id: clique.clique_id,
+        };
+        Some((uuid.clone(), fabric))
+    };
+    let gpus = inventory.gpus.iter();
+    gpus.filter_map(|gpu| fabric(&gpu.uuid, findings)).collect()
 }
 
-fn facts(attributes: SliceAttributes) -> SliceFacts {
-    SliceFacts {
-        index: 0,
-        multiprocessors: attributes.multiprocessors,
-        engines: attributes.engines,
-        gpu_slices: attributes.gpu_slices,
-        compute_slices: attributes.compute_slices,
-        memory_mib: attributes.memory_mib,
-        cap_minors: None,
+/// What a person should know of a reading.
+#[derive(Default)]
+pub(crate) struct Findings(Vec<Warning>);
+
+impl Findings {
+    /// A fact, if it could be read; why not is a finding.
+    pub(crate) fn known<T>(&mut self, fact: Result<T, Error>) -> Option<T> {
+        let told = |error: Error| {
+            self.0.push(Warning {
+                code: Code::FactUnreadable,
+                message: error.to_string(),
+            });
+        };
+        fact.map_err(told).ok()
     }
 }

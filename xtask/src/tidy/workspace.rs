@@ -39,7 +39,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     (
         "snapshot",
         &["geometry", "gpu", "plan", "publish", "units"],
-        &[],
+        &["config", "nvmlsim"],
     ),
     (
         "agent",

@@ -40,6 +40,10 @@ pub struct Fake {
     pub init: AtomicU32,
     /// What it answers to a wait for events, and the XID.
     pub event: (nvmlReturn_t, u64),
+    /// State of registration with a fabric, and how that ended.
+    pub fabric: (u8, nvmlReturn_t),
+    /// Newest version of the query for the fabric that it knows: 2, or 1 for the plain one.
+    pub fabric_query: u32,
     /// Functions called that change something, in order.
     pub changes: Mutex<Vec<&'static str>>,
 }
@@ -59,6 +63,8 @@ impl Default for Fake {
             instance_info: OK,
             init: AtomicU32::new(OK),
             event: (nvmlReturn_enum_NVML_ERROR_TIMEOUT, 0),
+            fabric: (NVML_GPU_FABRIC_STATE_COMPLETED as u8, OK),
+            fabric_query: 2,
             changes: Mutex::default(),
         }
     }
@@ -194,6 +200,7 @@ fake! {
     }
     nvmlDeviceGetPciInfo_v3(&me, device: nvmlDevice_t, pci: *mut nvmlPciInfo_t) {
         (*pci).pciDeviceId = 0xFFFF_10DE;
+        (*pci).bus = number(device);
         put("00000000:19:00.0", (&raw mut (*pci).busId).cast(), 32);
         OK
     }
@@ -401,4 +408,49 @@ fake! {
         me.event.0
     }
     nvmlEventSetFree(&me, set: nvmlEventSet_t) { me.change("unwatch"); OK }
+    // Neighbours share a switch, the others are far apart; of the last pair it makes no sense.
+    nvmlDeviceGetTopologyCommonAncestor(
+        &me, one: nvmlDevice_t, other: nvmlDevice_t, level: *mut nvmlGpuTopologyLevel_t
+    ) {
+        *level = match (number(one), number(other)) {
+            (1, 2) => nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE,
+            (1, 3) => nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM,
+            _ => 77,
+        };
+        OK
+    }
+    // Five links that are active and go to the first three GPUs in turn, and one that is not.
+    nvmlDeviceGetNvLinkState(
+        &me, device: nvmlDevice_t, link: c_uint, active: *mut nvmlEnableState_t
+    ) {
+        *active = u32::from(link < 5);
+        if link < 6 { OK } else { INVALID }
+    }
+    nvmlDeviceGetNvLinkRemotePciInfo_v2(
+        &me, device: nvmlDevice_t, link: c_uint, pci: *mut nvmlPciInfo_t
+    ) {
+        (*pci).bus = link % 3 + 1;
+        OK
+    }
+    nvmlDeviceGetGpuFabricInfo(
+        &me, device: nvmlDevice_t, info: *mut nvmlGpuFabricInfo_t
+    ) {
+        (*info).clusterUuid = [0xab; 16];
+        (*info).cliqueId = 7;
+        ((*info).state, (*info).status) = me.fabric;
+        OK
+    }
+    nvmlDeviceGetGpuFabricInfoV(
+        &me, device: nvmlDevice_t, info: *mut nvmlGpuFabricInfoV_t
+    ) {
+        let info: *mut nvmlGpuFabricInfo_v2_t = info.cast();
+        if me.fabric_query < 2 {
+            return nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        }
+        assert_eq!((*info).version, size_of_val(&*info) as u32 | 2 << 24);
+        (*info).clusterUuid = [0xab; 16];
+        (*info).cliqueId = 7;
+        ((*info).state, (*info).status) = me.fabric;
+        OK
+    }
 }

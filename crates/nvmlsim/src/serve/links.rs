@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PCIe, NVLink and topology. Simulated GPUs have no NVLink.
+//! PCIe, NVLink and topology. Simulated GPUs have no NVLink; each two neighbours on a NUMA node
+//! share a PCIe switch.
 
 use gpu::sys::*;
 
@@ -49,11 +50,16 @@ pub fn nvmlDeviceGetTopologyCommonAncestor(
 ) -> Answer<()> {
     let world = sim.world()?;
     let ((first, a), (second, b)) = (world.whole(device1)?, world.whole(device2)?);
-    path_info.put(match (first == second, a.numa_node == b.numa_node) {
-        (true, _) => nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL,
-        (_, true) => nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE,
-        _ => nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM,
-    })
+    let level = if first == second {
+        nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL
+    } else if a.numa_node != b.numa_node {
+        nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM
+    } else if first / 2 == second / 2 {
+        nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE
+    } else {
+        nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE
+    };
+    path_info.put(level)
 }
 
 pub fn nvmlDeviceGetP2PStatus(
