@@ -13,7 +13,7 @@ use crate::process::command;
 pub fn run(root: &Path, json: bool) -> Result<bool, Error> {
     let cargo =
         |task: &'static [&str]| [&["cargo"], task, &["--quiet", "--release", "--locked"]].concat();
-    let build = cargo(&["build", "--package=slicewright"]);
+    let build = cargo(&["build", "--package=slicewright", "--package=nvmlsim"]);
     let mut figures = cargo(&["run", "--package=xtask", "--example=figures"]);
     if json {
         figures.extend(["--", "-o", "json"]);

@@ -140,7 +140,7 @@ pub fn measure() -> Result<Vec<Figure>, Box<dyn Error>> {
 }
 
 /// The release binary: cargo puts this program into a folder beside it.
-fn binary() -> Result<PathBuf, Box<dyn Error>> {
+pub fn binary() -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let folder = own
         .parent()

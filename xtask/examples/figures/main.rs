@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 mod decisions;
 mod figure;
 mod machine;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
 
 fn measure() -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = machine::measure()?;
+    figures.extend(agent::measure()?);
     figures.extend(decisions::measure()?);
     figures.extend(preferred::measure()?);
     figures.extend(served::measure()?);

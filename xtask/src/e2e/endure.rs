@@ -55,7 +55,8 @@ fn unharmed(cluster: &Cluster, pod: &str) -> Outcome {
     })
 }
 
-fn label(cluster: &Cluster, node: &Node, config: &str) -> Result<(), Error> {
+/// Asks for a layout.
+pub fn label(cluster: &Cluster, node: &Node, config: &str) -> Result<(), Error> {
     let name = &node.name;
     let label = format!("nvidia.com/mig.config={config}");
     cluster
@@ -84,7 +85,8 @@ fn settled(cluster: &Cluster, node: &Node, config: &str, resource: &str, count: 
     })
 }
 
-fn strategy(cluster: &Cluster, strategy: &str) -> Result<(), Error> {
+/// Sets the strategy of the cluster.
+pub fn strategy(cluster: &Cluster, strategy: &str) -> Result<(), Error> {
     let patch = json!({ "spec": { "mig": { "strategy": strategy } } }).to_string();
     let words = [
         "patch",
@@ -332,4 +334,25 @@ fn controlled(cluster: &Cluster) -> Vec<String> {
     ready
         .filter_map(|status| Some(status["containerID"].as_str()?.to_owned()))
         .collect()
+}
+
+/// A fault that the driver reports takes the GPU out, with the reason on the node.
+pub fn fault_is_seen(cluster: &Cluster) -> Outcome {
+    let node = &cluster.nodes()[1];
+    fault(node, "xid gpu=0 79")?;
+    let path =
+        "-o=jsonpath={.status.capacity.nvidia\\.com/gpu} {.status.allocatable.nvidia\\.com/gpu}";
+    until("the GPU to be out", 60, || {
+        let counts = cluster.kubectl(&["get", "node", &node.name, path])?;
+        Ok((counts == "1 0").then_some(()))
+    })?;
+    let faults = "-o=jsonpath={.status.gpus[0].faults[0]}";
+    let told = cluster.kubectl(&["get", "gpunode", &node.name, faults])?;
+    check(told == "XID 79", || format!("told is {told:?}"))?;
+    // Its successor has heard of nothing.
+    fresh_agent(cluster, node)?;
+    Ok(until("the GPU to be back", 60, || {
+        let counts = cluster.kubectl(&["get", "node", &node.name, path])?;
+        Ok((counts == "1 1").then_some(()))
+    })?)
 }

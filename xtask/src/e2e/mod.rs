@@ -4,6 +4,7 @@
 //! One cluster for all of them. A scenario cleans up what another could stumble over, and waits for
 //! what it wants to see, never for a time.
 
+mod churn;
 mod cluster_policy;
 mod driver;
 mod endure;
@@ -94,6 +95,8 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
         endure::agent_killed_in_a_change,
     ),
     ("a node loses its power", endure::node_reboots),
+    ("a fault of a GPU is seen", endure::fault_is_seen),
+    ("layouts change under pods", churn::under_pods),
 ];
 
 /// GPUs of the two nodes.
