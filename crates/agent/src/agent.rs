@@ -187,6 +187,7 @@ impl Agent {
                 () = &mut stop => break,
             }
         }
+        self.remove_label_file();
         self.plugins.stop().await;
         self.machine.close();
     }

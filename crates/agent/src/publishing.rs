@@ -214,6 +214,15 @@ impl Agent {
         true
     }
 
+    /// Takes the file with labels away at the end, as the original does: nobody answers for them.
+    pub(crate) fn remove_label_file(&self) {
+        if let Some(path) = &self.settings.overrides.label_file
+            && let Err(error) = snapshot::remove_features(Path::new(path))
+        {
+            tracing::warn!("cannot remove {path}: {error}");
+        }
+    }
+
     async fn write_status(
         &mut self,
         node: &NodeSeen,

@@ -35,3 +35,14 @@ pub fn write_features(path: &Path, labels: &BTreeMap<String, String>) -> io::Res
     file.sync_all()?;
     fs::rename(temporary, path)
 }
+
+/// Removes the file, so that the labels go with the program that answers for them.
+///
+/// # Errors
+/// If it is there and cannot be removed.
+pub fn remove_features(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -14,5 +14,5 @@ mod pci;
 mod reader;
 mod slices;
 
-pub use features::write_features;
+pub use features::{remove_features, write_features};
 pub use reader::{Reader, Reading, Roots};

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use config::deviceplugin::MigStrategy;
 use gpu::{Driver, Instances, MigMode, ReadGpus};
 use nvmlsim::{Handle, Options, Simulated, World, device_files};
 use publish::PreferenceRequest;
-use snapshot::{Reader, Reading, Roots, write_features};
+use snapshot::{Reader, Reading, Roots, remove_features, write_features};
 
 /// A simulated machine with its files in a folder, which is gone afterwards.
 struct Machine {
@@ -268,6 +269,12 @@ fn labels_go_into_a_file_whole() {
     let labels: BTreeMap<String, String> = labels.collect();
     write_features(&path, &labels).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "a=1\nb=2\n");
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o644);
+    for _ in 0..2 {
+        remove_features(&path).unwrap();
+        assert!(!path.exists());
+    }
     let nowhere = machine.folder.join("nowhere/features");
     assert!(write_features(&nowhere, &labels).is_err());
 }
