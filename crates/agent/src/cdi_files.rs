@@ -38,7 +38,8 @@ pub fn write(
         dev_root: &dev_root,
         driver_root: &paths.driver_root.to_string_lossy(),
         files: &files,
-        hook: &paths.cdi_hook,
+        driver_version: version,
+        hooks: &paths.cdi_hooks,
     });
     let folder = Folder::at(&paths.cdi);
     let mut findings = written(&folder, &spec, held)?;

@@ -30,6 +30,7 @@ mod status;
 mod write;
 
 pub use agent::{Agent, StartError};
+pub use cdi::Hooks as CdiHooks;
 pub use cluster::ConnectError;
 pub use cluster_policy::{ClusterPolicyError, ClusterPolicyIs, create_cluster_policy};
 pub use process::{LogFormat, run};

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use cdi::Hooks;
 use config::deviceplugin::{AllocationPolicy, Config, IdStrategy, ListStrategy, MigStrategy};
 use publish::XidPolicy;
 
@@ -68,8 +69,8 @@ pub struct Paths {
     pub pod_resources: Option<PathBuf>,
     /// Folder of CDI specifications.
     pub cdi: PathBuf,
-    /// Program that CDI hooks call; empty: no hooks.
-    pub cdi_hook: String,
+    /// Hooks of CDI specifications.
+    pub cdi_hooks: Hooks,
     /// Journal and history.
     pub state: PathBuf,
     /// `/sys`.

@@ -13,7 +13,7 @@ const LIBRARY_FOLDERS: [&str; 4] = [
 ];
 /// Starts of the names of libraries that programs in containers use (source: NVIDIA's container
 /// toolkit).
-const LIBRARIES: [&str; 9] = [
+const LIBRARIES: [&str; 10] = [
     "libcuda.so.",
     "libcudadebugger.so.",
     "libnvcuvid.so.",
@@ -21,6 +21,7 @@ const LIBRARIES: [&str; 9] = [
     "libnvoptix.so.",
     "libvdpau_nvidia.so.",
     "libEGL_nvidia.so.",
+    "libGLESv1_CM_nvidia.so.",
     "libGLESv2_nvidia.so.",
     "libGLX_nvidia.so.",
 ];
@@ -38,6 +39,9 @@ const SOCKETS: [&str; 2] = [
     "run/nvidia-fabricmanager/socket",
 ];
 
+/// Start of the names of firmware that a container may load (source: NVIDIA's container toolkit).
+const FIRMWARE: &str = "gsp";
+
 /// Files of a driver, as paths below its root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriverFiles {
@@ -47,6 +51,8 @@ pub struct DriverFiles {
     pub programs: Vec<String>,
     /// Sockets.
     pub sockets: Vec<String>,
+    /// Firmware.
+    pub firmware: Vec<String>,
 }
 
 /// A library of the driver.
@@ -74,6 +80,7 @@ impl DriverFiles {
             libraries,
             programs: PROGRAMS.iter().copied().filter(exists).map(own).collect(),
             sockets: SOCKETS.iter().copied().filter(exists).map(own).collect(),
+            firmware: firmware(root, version),
         }
     }
 
@@ -89,16 +96,25 @@ impl DriverFiles {
     }
 }
 
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.collect()
+}
+
+fn firmware(root: &Path, version: &str) -> Vec<String> {
+    let folder = format!("lib/firmware/nvidia/{version}");
+    let names = names(&root.join(&folder)).into_iter();
+    let names = names.filter(|name| name.starts_with(FIRMWARE) && name.ends_with(".bin"));
+    let mut files: Vec<String> = names.map(|name| format!("{folder}/{name}")).collect();
+    files.sort();
+    files
+}
+
 fn libraries(root: &Path, folder: &str, version: &str) -> Vec<Library> {
     let end = format!(".so.{version}");
-    let entries = fs::read_dir(root.join(folder))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let names: Vec<String> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| LIBRARIES.iter().any(|start| name.starts_with(start)))
-        .collect();
+    let mut names = names(&root.join(folder));
+    names.retain(|name| LIBRARIES.iter().any(|start| name.starts_with(start)));
     let links_to = |link: &&String, name: &str| {
         let target = fs::read_link(root.join(folder).join(link));
         target.is_ok_and(|target| target == Path::new(name))

@@ -32,7 +32,8 @@ impl Folder {
     ///
     /// Devices of the old file whose names are in `keep` stay although the specification does not
     /// have them: a container may restart with them. Nothing is written if nothing changed; whether
-    /// something was.
+    /// something was. Without any device the file is removed: runtimes take one as broken that has
+    /// none.
     ///
     /// # Errors
     /// If the folder cannot be written.
@@ -53,6 +54,13 @@ impl Folder {
             .filter(|device| keep.contains(&device.name) && is_new(device))
             .collect();
         spec.devices.extend(kept);
+        if spec.devices.is_empty() {
+            return match fs::remove_file(&path) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(fail(error)),
+            };
+        }
         let mut text = serde_json::to_vec_pretty(&spec).map_err(|error| fail(error.into()))?;
         text.push(b'\n');
         if old.as_ref() == Some(&text) {

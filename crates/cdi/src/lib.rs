@@ -12,10 +12,12 @@
 
 mod driver_files;
 mod folder;
+mod hooks;
 mod make;
 mod spec;
 
 pub use driver_files::{DriverFiles, Library};
 pub use folder::{Error, Folder};
+pub use hooks::Hooks;
 pub use make::{Input, gpus, imex_channel};
 pub use spec::{Device, DeviceNode, Edits, Hook, Mount, Spec};

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use publish::{CDI_VENDOR, Hardware, IMEX_CHANNEL_0};
 
-use crate::driver_files::{DriverFiles, Library};
-use crate::spec::{Device, DeviceNode, Edits, Hook, Mount, Spec, VERSION};
+use crate::driver_files::DriverFiles;
+use crate::hooks::{self, Hooks};
+use crate::spec::{Device, DeviceNode, Edits, Mount, Spec, VERSION};
 
 /// What a specification of GPUs is made of.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +24,10 @@ pub struct Input<'a> {
     pub driver_root: &'a str,
     /// What of the driver goes into containers.
     pub files: &'a DriverFiles,
-    /// The container toolkit's `nvidia-cdi-hook` or `nvidia-ctk` on the node; empty: no hooks.
-    pub hook: &'a str,
+    /// Version of the driver.
+    pub driver_version: &'a str,
+    /// What is run when a container is made.
+    pub hooks: &'a Hooks,
 }
 
 /// The specification of a node's GPUs and slices. Those whose device nodes are not all known have
@@ -80,16 +83,17 @@ const VOID: &str = "NVIDIA_VISIBLE_DEVICES=void";
 /// What every container with a GPU gets.
 fn common(input: &Input<'_>) -> Edits {
     let files = input.files;
+    let makes_links = input.hooks.has(hooks::CREATE_SYMLINKS);
     let mut mounts = Vec::new();
     for library in &files.libraries {
         mounts.push(mount(input, &library.path, &library.path, false));
         // Programs ask for libraries by these names. A hook makes the links, and fails where
         // something is in their place; without one the libraries are mounted there.
-        let names = library.links.iter().filter(|_| input.hook.is_empty());
+        let names = library.links.iter().filter(|_| !makes_links);
         mounts.extend(names.map(|name| mount(input, &library.path, name, false)));
     }
-    for program in &files.programs {
-        mounts.push(mount(input, program, program, false));
+    for file in files.programs.iter().chain(&files.firmware) {
+        mounts.push(mount(input, file, file, false));
     }
     for socket in &files.sockets {
         mounts.push(mount(input, socket, socket, true));
@@ -103,7 +107,7 @@ fn common(input: &Input<'_>) -> Edits {
         env: cuda.into_iter().chain([VOID.to_owned()]).collect(),
         device_nodes: nodes(input.control_nodes, input.dev_root),
         mounts,
-        hooks: hooks(input.hook, files),
+        hooks: input.hooks.of(files, input.driver_version),
     }
 }
 
@@ -131,54 +135,4 @@ fn mount(input: &Input<'_>, from: &str, to: &str, is_socket: bool) -> Mount {
 fn below(root: &str, path: &str) -> String {
     let root = root.trim_end_matches('/');
     format!("{root}/{}", path.trim_start_matches('/'))
-}
-
-/// Links for libraries, and the linker's cache.
-fn hooks(path: &str, files: &DriverFiles) -> Vec<Hook> {
-    if path.is_empty() || files.libraries.is_empty() {
-        return Vec::new();
-    }
-    let mut links = Vec::new();
-    for library in &files.libraries {
-        links.extend(link_arguments(library));
-    }
-    let mut folders = Vec::new();
-    for folder in files.folders() {
-        folders.extend(["--folder".to_owned(), format!("/{folder}")]);
-    }
-    let mut hooks = Vec::new();
-    if !links.is_empty() {
-        hooks.push(hook(path, "create-symlinks", links));
-    }
-    hooks.push(hook(path, "update-ldcache", folders));
-    hooks
-}
-
-/// The names by which programs ask for a library; CUDA's also by that which a compiler looks for.
-fn link_arguments(library: &Library) -> Vec<String> {
-    let file = library.path.rsplit('/').next().unwrap_or_default();
-    let mut arguments = Vec::new();
-    for link in &library.links {
-        arguments.extend(["--link".to_owned(), format!("{file}::/{link}")]);
-        if let Some(bare) = link.strip_suffix("libcuda.so.1") {
-            let link = format!("libcuda.so.1::/{bare}libcuda.so");
-            arguments.extend(["--link".to_owned(), link]);
-        }
-    }
-    arguments
-}
-
-fn hook(path: &str, verb: &str, arguments: Vec<String>) -> Hook {
-    let program = path.rsplit('/').next().unwrap_or(path);
-    let mut args = vec![program.to_owned()];
-    if program == "nvidia-ctk" {
-        args.push("hook".to_owned());
-    }
-    args.push(verb.to_owned());
-    args.extend(arguments);
-    Hook {
-        hook_name: "createContainer".to_owned(),
-        path: path.to_owned(),
-        args,
-    }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use cdi::{DriverFiles, Folder, Input, Spec, gpus};
+use cdi::{DriverFiles, Folder, Hooks, Input, Spec, gpus};
 // What the shared module `node` stands on.
 use serde_json::Value;
 use {geometry as _, units as _};
@@ -118,7 +118,8 @@ fn devices_and_nodes_are_those_of_the_original() {
             dev_root: root,
             driver_root: root,
             files: &DriverFiles::default(),
-            hook: "",
+            driver_version: "",
+            hooks: &Hooks::default(),
         });
         let mut ours = given(&serde_json::to_value(&ours).unwrap());
         let recorded = given(&spec);
@@ -132,14 +133,20 @@ fn devices_and_nodes_are_those_of_the_original() {
 fn libraries_come_with_the_names_that_programs_ask_for() {
     let root = driver("550.163.01");
     let files = DriverFiles::find(&root.0, "550.163.01");
-    let input = |hook: &'static str| Input {
-        hardware: &[],
-        by_index: false,
-        control_nodes: &[],
-        dev_root: "/",
-        driver_root: "/run/nvidia/driver",
-        files: &files,
-        hook,
+    let made = |program: &str, off: &[&str]| {
+        gpus(&Input {
+            hardware: &[],
+            by_index: false,
+            control_nodes: &[],
+            dev_root: "/",
+            driver_root: "/run/nvidia/driver",
+            files: &files,
+            driver_version: "550.163.01",
+            hooks: &Hooks {
+                program: program.to_owned(),
+                off: off.iter().map(|name| (*name).to_owned()).collect(),
+            },
+        })
     };
     let folder = "/usr/lib/x86_64-linux-gnu";
     let to = |spec: &Spec| -> Vec<String> {
@@ -148,7 +155,7 @@ fn libraries_come_with_the_names_that_programs_ask_for() {
             .map(|it| it.container_path.replace(folder, ""))
             .collect()
     };
-    let plain = gpus(&input(""));
+    let plain = made("", &[]);
     assert_eq!(
         to(&plain),
         [
@@ -165,23 +172,72 @@ fn libraries_come_with_the_names_that_programs_ask_for() {
         *from,
         format!("/run/nvidia/driver{folder}/libcuda.so.550.163.01")
     );
-    let hooked = gpus(&input("/usr/bin/nvidia-ctk"));
+    let hooked = made("/usr/bin/nvidia-ctk", &[]);
     assert_eq!(to(&hooked).len(), 3);
-    let hooks: Vec<String> = hooked
-        .container_edits
-        .hooks
-        .iter()
-        .map(|it| it.args.join(" "))
-        .collect();
     assert_eq!(
-        hooks,
+        hooks(&hooked),
         [
             format!(
                 "nvidia-ctk hook create-symlinks --link libcuda.so.550.163.01::{folder}/libcuda.so.1 \
                  --link libcuda.so.1::{folder}/libcuda.so \
                  --link libnvidia-ml.so.550.163.01::{folder}/libnvidia-ml.so.1"
             ),
+            "nvidia-ctk hook enable-cuda-compat --host-driver-version=550.163.01".to_owned(),
             format!("nvidia-ctk hook update-ldcache --folder {folder}"),
+            "nvidia-ctk hook disable-device-node-modification".to_owned(),
+            "nvidia-ctk hook update-application-profile".to_owned(),
+        ]
+    );
+    // Links that no hook makes are mounts.
+    let off = ["create-symlinks", "enable-cuda-compat"];
+    let fewer = made("/usr/bin/nvidia-cdi-hook", &off);
+    assert_eq!(to(&fewer).len(), 5);
+    let ldcache = format!("nvidia-cdi-hook update-ldcache --folder {folder}");
+    assert_eq!(hooks(&fewer)[0], ldcache);
+    assert_eq!(hooks(&fewer).len(), 3);
+    assert_eq!(hooks(&made("/usr/bin/nvidia-ctk", &["all"])), [""; 0]);
+}
+
+fn hooks(spec: &Spec) -> Vec<String> {
+    let hooks = spec.container_edits.hooks.iter();
+    hooks.map(|hook| hook.args.join(" ")).collect()
+}
+
+#[test]
+fn programs_firmware_and_sockets_go_along() {
+    let root = Scratch::new("files");
+    for path in [
+        "usr/bin/nvidia-smi",
+        "lib/firmware/nvidia/550.163.01/gsp_tu10x.bin",
+        "lib/firmware/nvidia/550.163.01/gsp_ga10x.bin",
+        "lib/firmware/nvidia/550.163.01/notes.txt",
+        "lib/firmware/nvidia/535.1/gsp_ga10x.bin",
+        "run/nvidia-persistenced/socket",
+    ] {
+        root.put(path, "");
+    }
+    let files = DriverFiles::find(&root.0, "550.163.01");
+    let spec = gpus(&Input {
+        hardware: &[],
+        by_index: false,
+        control_nodes: &[],
+        dev_root: "/",
+        driver_root: "/run/nvidia/driver",
+        files: &files,
+        driver_version: "550.163.01",
+        hooks: &Hooks::default(),
+    });
+    let mounts = spec.container_edits.mounts.iter();
+    let mounts: Vec<(&str, bool)> = mounts
+        .map(|it| (&*it.container_path, it.options.iter().any(|it| it == "ro")))
+        .collect();
+    assert_eq!(
+        mounts,
+        [
+            ("/usr/bin/nvidia-smi", true),
+            ("/lib/firmware/nvidia/550.163.01/gsp_ga10x.bin", true),
+            ("/lib/firmware/nvidia/550.163.01/gsp_tu10x.bin", true),
+            ("/run/nvidia-persistenced/socket", false),
         ]
     );
 }
@@ -231,6 +287,10 @@ fn a_file_is_replaced_whole_and_only_if_it_changed() {
     assert!(folder.write(&spec(&["c"]), &none).unwrap());
     assert_eq!(names(&at), ["c"]);
     assert_eq!(fs::read_dir(&at).unwrap().count(), 1);
+    // Runtimes take a file without devices as broken.
+    assert!(folder.write(&spec(&[]), &none).unwrap());
+    assert!(!folder.write(&spec(&[]), &none).unwrap());
+    assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
 }
 
 #[test]

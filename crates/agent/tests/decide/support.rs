@@ -78,7 +78,7 @@ pub fn settings() -> Settings {
             kubelet: None,
             pod_resources: None,
             cdi: "/cdi".into(),
-            cdi_hook: String::new(),
+            cdi_hooks: agent::CdiHooks::default(),
             state: "/state".into(),
             sys: "/sys".into(),
             proc_driver: "/proc/driver".into(),

@@ -70,6 +70,10 @@ pub struct AgentArgs {
     /// Program that CDI hooks call; empty: no hooks [env: NVIDIA_CDI_HOOK_PATH, NVIDIA_CTK_PATH].
     #[arg(long, alias = "nvidia-ctk-path", value_name = "PATH")]
     pub nvidia_cdi_hook_path: Option<String>,
+    /// CDI hooks that are not wanted, several separated by commas; all: none is
+    /// [env: CDI_DISABLE_HOOKS].
+    #[arg(long, value_name = "LIST")]
+    pub cdi_disable_hooks: Option<String>,
     /// Socket at which plugins register; empty: they do not [env: KUBELET_SOCKET].
     #[arg(long, value_name = "SOCKET")]
     pub kubelet_socket: Option<String>,

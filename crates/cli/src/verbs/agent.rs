@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use agent::{Kubernetes, LogFormat, Overrides, Paths, Settings};
+use agent::{CdiHooks, Kubernetes, LogFormat, Overrides, Paths, Settings};
 use config::deviceplugin::{Choice, ListStrategy};
 use config::manifest::{self, Kind};
 use config::sink::Sink;
@@ -129,6 +129,8 @@ fn paths(args: &AgentArgs, env: &Env) -> Paths {
         &args.nvidia_cdi_hook_path,
         &["NVIDIA_CDI_HOOK_PATH", "NVIDIA_CTK_PATH"],
     );
+    let off = args.cdi_disable_hooks.as_deref();
+    let off = off.or(env.get("CDI_DISABLE_HOOKS")).unwrap_or_default();
     let driver_root_here = here.unwrap_or_else(|| driver_root.clone());
     // As the original: device nodes are below the driver root unless something else is said.
     let default_here = match dev_root {
@@ -144,7 +146,10 @@ fn paths(args: &AgentArgs, env: &Env) -> Paths {
         kubelet,
         pod_resources: named(Path::new(&args.pod_resources_socket)),
         cdi: args.cdi_dir.clone(),
-        cdi_hook: hook.map_or_else(String::new, |hook| hook.display().to_string()),
+        cdi_hooks: CdiHooks {
+            program: hook.map_or_else(String::new, |hook| hook.display().to_string()),
+            off: words(off).map(str::to_owned).collect(),
+        },
         state: args.state_dir.clone(),
         sys: args.sys_root.clone(),
         proc_driver: args.proc_driver.clone(),
@@ -194,14 +199,16 @@ fn list(
     else {
         return Ok(None);
     };
-    let words = text
-        .split(',')
-        .map(str::trim)
-        .filter(|word| !word.is_empty());
-    let strategies = words.map(|word| {
+    let strategies = words(&text).map(|word| {
         ListStrategy::from_word(word).ok_or_else(|| wrong(place, word, &ListStrategy::expected()))
     });
     strategies.collect::<Result<_, _>>().map(Some)
+}
+
+/// The words of a list with commas.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(',').map(str::trim);
+    words.filter(|word| !word.is_empty())
 }
 
 fn imex(given: &Given<'_>) -> Result<Option<bool>, Failure> {
