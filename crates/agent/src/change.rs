@@ -133,7 +133,6 @@ impl Agent {
         }
         self.memory.failed = None;
         if let Err(refusal) = self.free(told, change).await {
-            self.fence_devices(BTreeMap::new());
             return (failed((refusal.code, sentence(&refusal)), true), false);
         }
         if !self.say_pending(told, node).await {
@@ -165,18 +164,23 @@ impl Agent {
         (layout, true)
     }
 
-    /// Withdraws what goes and makes sure that nobody has it.
+    /// Withdraws what goes and makes sure that nobody has it. Nothing is withdrawn if it is known
+    /// already that somebody has: this is tried again and again until pods end.
     async fn free(&mut self, told: &Told, change: &MigChange) -> Result<(), Refusal> {
+        let may_hurt = self.may(told, kubeapi::names::MAY_DISRUPT, self.settings.may_disrupt);
+        let hurts = |agent: &Self| match change.goes.hurts(&agent.memory.allocated) {
+            Some(refusal) if !may_hurt => Err(refusal),
+            _ => Ok(()),
+        };
+        hurts(self)?;
         let goes: BTreeSet<String> = change.goes.uuids().map(str::to_owned).collect();
         let reason = format!("the layout is changed to {}", change.name);
-        self.fence(&goes, &reason).await?;
-        if self.may(told, kubeapi::names::MAY_DISRUPT, self.settings.may_disrupt) {
-            return Ok(());
+        let fenced = self.fence(&goes, &reason).await;
+        let free = fenced.and_then(|()| hurts(self));
+        if free.is_err() {
+            self.fence_devices(BTreeMap::new());
         }
-        match change.goes.hurts(&self.memory.allocated) {
-            Some(refusal) => Err(refusal),
-            None => Ok(()),
-        }
+        free
     }
 
     /// What the node's annotation allows, else the settings.

@@ -17,8 +17,6 @@ pub const MIG_CONFIG_REASON: &str = "slicewright.dev/mig-config-reason";
 pub const MIG_STRATEGY: &str = "slicewright.dev/mig-strategy";
 /// Annotation: `true`: a change of layout may take slices from pods that have them.
 pub const MAY_DISRUPT: &str = "slicewright.dev/may-disrupt";
-/// Annotation: `true`: the node may be rebooted for a change of layout.
-pub const MAY_REBOOT: &str = "slicewright.dev/may-reboot";
 
 /// Taint that nodes may be born with: the agent takes it away once the node's layout is there.
 pub const NOT_READY_TAINT: &str = "slicewright.dev/not-ready";

@@ -86,7 +86,6 @@ pub fn settings() -> Settings {
         listen: None,
         xids: XidPolicy::default(),
         may_disrupt: false,
-        may_reboot: false,
     }
 }
 
