@@ -85,6 +85,8 @@ pub struct ComputeInstance {
     pub placement: Option<Placement>,
     /// UUID; `None` where the driver shows no MIG device for it.
     pub uuid: Option<MigUuid>,
+    /// Index of that MIG device among those of its GPU. It may change when others come or go.
+    pub mig_index: Option<u32>,
     /// Who uses it, by process id.
     pub holders: Vec<Holder>,
 }

@@ -23,8 +23,9 @@ const INSTANCE_ROOM: usize = 64;
 /// How often instances are read before an answer that makes no sense is believed.
 const READINGS: u32 = 8;
 
-/// Compute instances that are visible as MIG devices, by GPU instance id and their own id.
-type MigDevices = BTreeMap<(u32, u32), MigUuid>;
+/// Compute instances that are visible as MIG devices, by GPU instance id and their own id: the
+/// device's index and UUID.
+type MigDevices = BTreeMap<(u32, u32), (u32, MigUuid)>;
 
 impl Driver {
     /// The board of a GPU and what is on it. The tables are read once for all equal boards.
@@ -160,12 +161,14 @@ fn compute_instances(
         })?;
         for handle in handles {
             let (id, placement) = compute_info(device, handle)?;
+            let (mig_index, uuid) = visible.remove(&(instance, id)).unzip();
             found.push(ComputeInstance {
                 id,
                 driver_id: compute.driver_id,
                 profile: name.clone(),
                 placement,
-                uuid: visible.remove(&(instance, id)),
+                uuid,
+                mig_index,
                 holders: Vec::new(),
             });
         }
@@ -217,7 +220,7 @@ fn mig_devices(device: &Device<'_>) -> Result<MigDevices, Error> {
         let uuid = uuid
             .parse()
             .map_err(|error| device.nonsense(format!("{error}")))?;
-        devices.insert((instance, compute), uuid);
+        devices.insert((instance, compute), (index, uuid));
     }
     Ok(devices)
 }

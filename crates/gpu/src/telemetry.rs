@@ -5,7 +5,7 @@ use geometry::Engines;
 use units::{GpuUuid, MigUuid};
 
 use crate::driver::Driver;
-use crate::error::{Error, NvmlCode};
+use crate::error::Error;
 use crate::raw::{Answer, ask, optional};
 use crate::sys::*;
 use crate::table::Functions;
@@ -47,13 +47,6 @@ pub trait Telemetry: Sync {
     /// # Errors
     /// If there is no such slice, or as the driver says.
     fn attributes(&self, slice: &MigUuid) -> Result<SliceAttributes, Error>;
-
-    /// Index of a slice among the MIG devices of its GPU, by which containers may ask for it
-    /// (`0:2`); `None` where the driver does not tell. It may change when others come or go.
-    ///
-    /// # Errors
-    /// If there is no such slice, or as the driver says.
-    fn slice_index(&self, slice: &MigUuid) -> Result<Option<u32>, Error>;
 }
 
 impl Telemetry for Driver {
@@ -76,7 +69,11 @@ impl Telemetry for Driver {
         let answer: Answer<nvmlDeviceAttributes_t> = session
             .mig_device(slice)
             .and_then(|device| ask!(session.functions, nvmlDeviceGetAttributes_v2(device)));
-        let attributes = answer.map_err(of_slice("attributes", slice))?;
+        let attributes = answer.map_err(|code| Error::Call {
+            operation: format!("read the attributes of {slice}"),
+            gpu: None,
+            code,
+        })?;
         let engine = |count: c_uint| count.min(255) as u8;
         Ok(SliceAttributes {
             multiprocessors: attributes.multiprocessorCount,
@@ -91,23 +88,5 @@ impl Telemetry for Driver {
             compute_slices: attributes.computeInstanceSliceCount,
             memory_mib: attributes.memorySizeMB,
         })
-    }
-
-    fn slice_index(&self, slice: &MigUuid) -> Result<Option<u32>, Error> {
-        let session = self.session()?;
-        let answer: Answer<c_uint> = session
-            .mig_device(slice)
-            .and_then(|device| ask!(session.functions, nvmlDeviceGetIndex(device)));
-        optional(answer).map_err(of_slice("index", slice))
-    }
-}
-
-/// What to make of a code when this was read of a slice.
-fn of_slice(what: &str, slice: &MigUuid) -> impl FnOnce(NvmlCode) -> Error {
-    let operation = format!("read the {what} of {slice}");
-    move |code| Error::Call {
-        operation,
-        gpu: None,
-        code,
     }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How GPUs are connected: with each other, and to an NVLink fabric.
 
-use std::ops::ControlFlow;
-
 use units::GpuUuid;
 
 use crate::driver::{Device, Driver, Session};
@@ -180,36 +178,34 @@ fn place(pci: &nvmlPciInfo_t) -> PciPlace {
     (pci.domain, pci.bus, pci.device)
 }
 
-/// Where the active NVLinks of a GPU go to.
+/// Where the active NVLinks of a GPU go to. A GPU may lack any of them, also one between others.
 fn peers(device: &Device<'_>) -> Answer<Vec<PciPlace>> {
     let mut peers = Vec::new();
     for link in 0..NVML_NVLINK_MAX_LINKS {
-        match peer(device, link)? {
-            ControlFlow::Continue(peer) => peers.extend(peer),
-            ControlFlow::Break(()) => break,
-        }
+        peers.extend(peer(device, link)?);
     }
     Ok(peers)
 }
 
-/// Where one link goes to, if it is active; an end where the GPU has no more of them.
-fn peer(device: &Device<'_>, link: u32) -> Answer<ControlFlow<(), Option<PciPlace>>> {
+/// Where one link goes to, if it is there and active.
+fn peer(device: &Device<'_>, link: u32) -> Answer<Option<PciPlace>> {
     let (functions, handle) = (device.functions, device.handle);
     let state: Answer<nvmlEnableState_t> = ask!(functions, nvmlDeviceGetNvLinkState(handle, link));
     let state = match state {
-        Err(NvmlCode::INVALID_ARGUMENT) => return Ok(ControlFlow::Break(())),
+        // So drivers answer for a link beyond the last.
+        Err(NvmlCode::INVALID_ARGUMENT) => None,
         state => optional(state)?,
     };
-    let Some(state) = state else {
-        return Ok(ControlFlow::Break(()));
-    };
-    if state != nvmlEnableState_enum_NVML_FEATURE_ENABLED {
-        return Ok(ControlFlow::Continue(None));
+    if state != Some(nvmlEnableState_enum_NVML_FEATURE_ENABLED) {
+        return Ok(None);
     }
-    let remote: Answer<nvmlPciInfo_t> =
+    let mut remote: Answer<nvmlPciInfo_t> =
         ask!(functions, nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link));
-    let remote = optional(remote)?;
-    Ok(ControlFlow::Continue(remote.map(|pci| place(&pci))))
+    if matches!(remote, Err(NvmlCode::FUNCTION_NOT_FOUND)) {
+        // It fills the same struct but for the longer text of the address.
+        remote = ask!(functions, nvmlDeviceGetNvLinkRemotePciInfo(handle, link));
+    }
+    Ok(optional(remote)?.map(|pci| place(&pci)))
 }
 
 /// NVML's names for where ways meet.

@@ -400,9 +400,17 @@ fn connections_are_those_that_the_driver_tells() {
         told,
         [
             (&gpus[0], &gpus[1], CommonAncestor::SingleSwitch, 2),
-            (&gpus[0], &gpus[2], CommonAncestor::System, 1),
+            (&gpus[0], &gpus[2], CommonAncestor::System, 2),
         ]
     );
+    // Each GPU is looked up once.
+    assert_eq!(driver.calls_by_name()["nvmlDeviceGetHandleByUUID"], 3);
+    // A driver with the older call.
+    let (driver, _) = open(Fake {
+        gpus: 2,
+        ..Fake::without(&["nvmlDeviceGetNvLinkRemotePciInfo_v2"])
+    });
+    assert_eq!(driver.connections(&gpus[..2]).unwrap()[0].nvlinks, 2);
     // A driver without NVLink.
     let (driver, _) = open(Fake {
         gpus: 2,

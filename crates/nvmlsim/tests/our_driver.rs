@@ -97,7 +97,7 @@ fn mode_and_instances_are_changed_and_read_back() {
     let slice = compute.uuid.as_ref().unwrap();
     let attributes = driver.attributes(slice).unwrap();
     assert_eq!((attributes.gpu_slices, attributes.compute_slices), (2, 1));
-    assert_eq!(driver.slice_index(slice).unwrap(), Some(0));
+    assert_eq!(compute.mig_index, Some(0));
 
     assert_eq!(driver.wait(Duration::ZERO).unwrap(), None);
 

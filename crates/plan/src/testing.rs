@@ -117,6 +117,7 @@ pub fn put(gpu: &mut Gpu, profile: &ProfileName, start: u8, compute: &[(ProfileN
                 profile: name.clone(),
                 placement: place.copied(),
                 uuid: None,
+                mig_index: None,
                 holders: Vec::new(),
             });
         }

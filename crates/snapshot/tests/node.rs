@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::deviceplugin::MigStrategy;
@@ -31,7 +31,12 @@ impl Drop for Machine {
 impl Machine {
     /// Eight H100 with all that Linux shows of them.
     fn new(name: &str) -> Self {
-        let world = World::create(&"8xH100-80GB-SXM".parse().unwrap(), &Options::default());
+        let spec = "8xH100-80GB-SXM".parse().unwrap();
+        Self::of(name, World::create(&spec, &Options::default()))
+    }
+
+    /// That machine with all that Linux shows of it.
+    fn of(name: &str, world: World) -> Self {
         let mut machine = Self::bare(name, world.clone());
         machine.put(
             "proc/nvidia-caps/mig-minors",
@@ -191,7 +196,7 @@ fn what_cannot_change_is_asked_once() {
     assert_eq!(again.get("nvmlDeviceGetTopologyCommonAncestor"), None);
     assert_eq!(again.get("nvmlDeviceGetAttributes_v2"), None);
 
-    // A slice that goes lets the index of others move, and nothing else.
+    // A slice that goes lets the index of others move, which costs no call.
     let gpu = machine.driver.inventory().unwrap().gpus.remove(3);
     let gone = &gpu.instances[0];
     let instances: &dyn Instances = &machine.driver;
@@ -199,9 +204,9 @@ fn what_cannot_change_is_asked_once() {
         .destroy_compute_instance(&gpu.uuid, gone.id, gone.compute[0].id)
         .unwrap();
     instances.destroy_gpu_instance(&gpu.uuid, gone.id).unwrap();
-    let index = |calls: &BTreeMap<&str, u64>| calls.get("nvmlDeviceGetIndex").copied();
     let after = machine.calls_of_a_reading();
-    assert_eq!(index(&after), Some(6));
+    let lookups = |calls: &BTreeMap<&str, u64>| calls["nvmlDeviceGetHandleByUUID"];
+    assert_eq!(lookups(&after), lookups(&again));
     assert_eq!(after.get("nvmlDeviceGetAttributes_v2"), None);
     let reading = machine.read(MigStrategy::Mixed);
     let slices = publish::hardware(&reading.node)
@@ -269,12 +274,113 @@ fn labels_go_into_a_file_whole() {
     let labels: BTreeMap<String, String> = labels.collect();
     write_features(&path, &labels).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "a=1\nb=2\n");
-    let mode = fs::metadata(&path).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o644);
+    let about = || fs::metadata(&path).unwrap();
+    assert_eq!(about().mode() & 0o7777, 0o644);
+    // A file that says the same already is left alone, another one replaced.
+    let inode = about().ino();
+    write_features(&path, &labels).unwrap();
+    assert_eq!(about().ino(), inode);
+    write_features(&path, &BTreeMap::new()).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    let names = |folder: &Path| fs::read_dir(folder).unwrap().count();
+    let before = names(&machine.folder);
+    write_features(&path, &labels).unwrap();
+    assert_eq!(names(&machine.folder), before);
     for _ in 0..2 {
         remove_features(&path).unwrap();
         assert!(!path.exists());
     }
     let nowhere = machine.folder.join("nowhere/features");
     assert!(write_features(&nowhere, &labels).is_err());
+}
+
+/// Labels that the program of NVIDIA's set on a node, as recorded.
+fn recorded(case: &str) -> (serde_json::Value, BTreeMap<String, String>) {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/labels");
+    let text = fs::read_to_string(vectors.join(format!("{case}.json"))).unwrap();
+    let case: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let labels = case["expected"]["labels"].as_object().unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let labels = labels.iter().map(|(key, value)| (key.clone(), text(value)));
+    let labels = labels.collect();
+    (case, labels)
+}
+
+#[test]
+fn labels_are_those_that_the_original_set_on_a_like_node() {
+    let all_cut = [
+        ("a100x2-all1g.none", "2xA100-80GB", MigStrategy::None),
+        ("a100x2-all1g.single", "2xA100-80GB", MigStrategy::Single),
+        ("a100x2-all1g.mixed", "2xA100-80GB", MigStrategy::Mixed),
+    ];
+    let whole = [
+        ("a100x2-off.none", "2xA100-80GB", MigStrategy::None),
+        ("a100x2-off.mixed", "2xA100-80GB", MigStrategy::Mixed),
+        ("t4.none", "1xT4", MigStrategy::None),
+    ];
+    let cases = all_cut.map(|case| (case, true)).into_iter();
+    for ((case, spec, strategy), is_cut) in cases.chain(whole.map(|case| (case, false))) {
+        let (told, expected) = recorded(case);
+        let options = Options {
+            driver_version: told["driver_version"].as_str().unwrap().to_owned(),
+            ..Options::default()
+        };
+        let mut world = World::create(&spec.parse().unwrap(), &options);
+        if is_cut {
+            for gpu in &mut world.gpus {
+                (gpu.mig_current, gpu.mig_pending) = (true, true);
+            }
+        }
+        let mut machine = Machine::of(case, world);
+        machine.put("product", told["machine_type"].as_str().unwrap());
+        if is_cut {
+            machine.cut();
+        }
+        let reading = machine.read(strategy);
+        let (labels, findings) = publish::labels(&reading.node);
+        assert_eq!(findings, [], "{case}");
+        assert_eq!(labels, expected, "{case}");
+    }
+}
+
+#[test]
+fn odd_files_are_facts_that_are_not_known() {
+    let mut machine = Machine::new("odd");
+    let functions = machine.folder.join("sys/bus/pci/devices");
+    let mut folders: Vec<PathBuf> = fs::read_dir(&functions)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| fs::read_to_string(path.join("vendor")).unwrap() == "0x10de\n")
+        .collect();
+    folders.sort();
+    // A list of capabilities in a circle, one that leads outside, one whose length does; no
+    // configuration space, a short one; a class that is no number.
+    let with = |at: &[(usize, u8)]| {
+        let mut config = vec![0; 256];
+        at.iter().for_each(|(place, byte)| config[*place] = *byte);
+        config
+    };
+    let circle = with(&[(0x34, 0x40), (0x40, 1), (0x41, 0x40)]);
+    let outside = with(&[(0x34, 0xff), (0xff, 9)]);
+    let long = with(&[(0x34, 0xf0), (0xf0, 9), (0xf2, 0xff)]);
+    for (folder, config) in folders.iter().zip([circle, outside, long, vec![0xff; 256]]) {
+        fs::write(folder.join("config"), config).unwrap();
+    }
+    fs::remove_file(folders[4].join("config")).unwrap();
+    fs::write(folders[5].join("config"), [0xff; 16]).unwrap();
+    fs::write(folders[6].join("class"), "graphics\n").unwrap();
+    fs::write(folders[7].join("vendor"), [0xff; 4]).unwrap();
+    machine.put(
+        "proc/nvidia-caps/mig-minors",
+        "gpu0/gi99999999999/access 1\n",
+    );
+    let reading = machine.read(MigStrategy::None);
+    assert_eq!(reading.findings, []);
+    let found = reading.node.pci.iter();
+    assert!(found.clone().all(|it| it.vendor_capability.is_none()));
+    assert_eq!(found.count(), 6);
+    // A space without capabilities may not be all: nothing is said of vGPU.
+    let (labels, _) = publish::labels(&reading.node);
+    assert_eq!(labels.get("nvidia.com/vgpu.present"), None);
+    assert_eq!(labels["nvidia.com/gpu.mode"], "unknown");
 }

@@ -44,6 +44,7 @@ fn instance(id: u32, driver_id: u32, start: u8, compute: bool) -> GpuInstance {
         profile: profile.name.clone(),
         placement: None,
         uuid: None,
+        mig_index: None,
         holders: Vec::new(),
     });
     GpuInstance {

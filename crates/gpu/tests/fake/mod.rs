@@ -419,12 +419,23 @@ fake! {
         };
         OK
     }
-    // Five links that are active and go to the first three GPUs in turn, and one that is not.
+    // Links go to the first three GPUs in turn. There are six, but not the one in the middle; the
+    // last is down.
     nvmlDeviceGetNvLinkState(
         &me, device: nvmlDevice_t, link: c_uint, active: *mut nvmlEnableState_t
     ) {
-        *active = u32::from(link < 5);
-        if link < 6 { OK } else { INVALID }
+        *active = u32::from(link < 6);
+        match link {
+            3 => NOT_SUPPORTED,
+            0..=6 => OK,
+            _ => INVALID,
+        }
+    }
+    nvmlDeviceGetNvLinkRemotePciInfo(
+        &me, device: nvmlDevice_t, link: c_uint, pci: *mut nvmlPciInfo_t
+    ) {
+        (*pci).bus = link % 3 + 1;
+        OK
     }
     nvmlDeviceGetNvLinkRemotePciInfo_v2(
         &me, device: nvmlDevice_t, link: c_uint, pci: *mut nvmlPciInfo_t

@@ -13,7 +13,7 @@ use crate::simulated::Id;
 use crate::world::{Event, EventKind, World};
 
 /// How often a waiting call looks. A world in a file has no other way to tell.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(50);
 const SERVED: c_ulonglong =
     (nvmlEventTypeXidCriticalError | nvmlEventMigConfigChange) as c_ulonglong;
 

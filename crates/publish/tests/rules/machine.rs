@@ -53,6 +53,7 @@ fn gpu(index: u32, name: &str, slices: Option<&[&str]>, node: &mut Node) -> Gpu 
                 profile,
                 placement: None,
                 uuid: Some(uuid),
+                mig_index: None,
                 holders: Vec::new(),
             }],
         }

@@ -87,6 +87,7 @@ fn instances(values: &[Value], node: &mut Node) -> Vec<GpuInstance> {
             profile: profile.clone(),
             placement: None,
             uuid: Some(uuid),
+            mig_index: None,
             holders: Vec::new(),
         };
         match instances.iter_mut().find(|instance| instance.id == id) {
