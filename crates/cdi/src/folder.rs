@@ -2,9 +2,9 @@
 //! The folder in which container runtimes look for specifications.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::spec::{Device, Spec};
@@ -31,7 +31,9 @@ impl Folder {
     /// which that left is taken over: a device that two files name cannot be had at all.
     ///
     /// Devices of the old file whose names are in `keep` stay although the specification does not
-    /// have them: a container may restart with them. Nothing is written if nothing changed; whether
+    /// have them: a container may restart with them. Not so one whose device nodes are now those of
+    /// another, as the driver gives numbers again: its container would get what somebody else has.
+    /// Nothing is written if nothing changed; whether
     /// something was. Without any device the file is removed: runtimes take one as broken that has
     /// none.
     ///
@@ -49,10 +51,11 @@ impl Folder {
             .and_then(|old| serde_json::from_slice(old).ok());
         let mut spec = spec.clone();
         let left = there.into_iter().flat_map(|there| there.devices);
-        let is_new = |device: &Device| spec.devices.iter().all(|it| it.name != device.name);
-        let kept: Vec<Device> = left
-            .filter(|device| keep.contains(&device.name) && is_new(device))
-            .collect();
+        let stays = |device: &Device| {
+            let replaced = |it: &Device| it.name == device.name || it.has_nodes_of(device);
+            keep.contains(&device.name) && !spec.devices.iter().any(replaced)
+        };
+        let kept: Vec<Device> = left.filter(stays).collect();
         spec.devices.extend(kept);
         if spec.devices.is_empty() {
             return match fs::remove_file(&path) {
@@ -84,9 +87,7 @@ impl Folder {
             .map(|entry| entry.path())
             .filter(|path| *path != own)
         {
-            let other = fs::read(&path).ok();
-            let other: Option<Spec> = other.and_then(|text| serde_json::from_slice(&text).ok());
-            let Some(other) = other.filter(|other| other.kind == spec.kind) else {
+            let Some(other) = read(&path).filter(|other| other.kind == spec.kind) else {
                 continue;
             };
             let both = other
@@ -100,18 +101,24 @@ impl Folder {
     }
 }
 
+/// The specification in a file; `None` if runtimes pass over it or cannot read it.
+fn read(path: &Path) -> Option<Spec> {
+    let text = || fs::read(path).ok();
+    match path.extension()?.to_str()? {
+        "json" => serde_json::from_slice(&text()?).ok(),
+        "yaml" => serde_saphyr::from_slice(&text()?).ok(),
+        _ => None,
+    }
+}
+
 /// Replaces a file whole or not at all, readable for everybody.
 fn replace(folder: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     // Runtimes read what ends in .json or .yaml.
     let temporary = path.with_extension("json.new");
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o644)
-        .open(&temporary)?;
+    let mut file = File::create(&temporary)?;
+    // Whatever the umask is, and whoever left a file of that name.
+    file.set_permissions(Permissions::from_mode(0o644))?;
     file.write_all(text)?;
     file.sync_all()?;
     fs::rename(&temporary, path)?;

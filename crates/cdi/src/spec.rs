@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The format, as far as it is used here (source: CDI 0.5.0, `SPEC.md`).
+//!
+//! What may be left out in the format may be left out here, as files of others are read too.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +20,7 @@ pub struct Spec {
     /// `VENDOR/CLASS`.
     pub kind: String,
     /// The devices, each name once.
+    #[serde(default)]
     pub devices: Vec<Device>,
     /// What every container with one of the devices gets.
     #[serde(default, skip_serializing_if = "Edits::is_empty")]
@@ -29,7 +34,20 @@ pub struct Device {
     /// Its name within the kind.
     pub name: String,
     /// What a container with it gets.
+    #[serde(default)]
     pub container_edits: Edits,
+}
+
+impl Device {
+    /// Whether it has device nodes, and the other the same.
+    pub(crate) fn has_nodes_of(&self, other: &Self) -> bool {
+        let paths = |device: &Self| -> BTreeSet<String> {
+            let nodes = device.container_edits.device_nodes.iter();
+            nodes.map(|node| node.path.clone()).collect()
+        };
+        let ours = paths(self);
+        !ours.is_empty() && ours == paths(other)
+    }
 }
 
 /// What a container gets.
@@ -63,9 +81,11 @@ impl Edits {
 pub struct DeviceNode {
     /// Path in the container.
     pub path: String,
-    /// Path on the node.
+    /// Path on the node; empty: the same.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host_path: String,
-    /// Some of `rwm`.
+    /// Some of `rwm`; empty: all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub permissions: String,
 }
 
@@ -78,6 +98,7 @@ pub struct Mount {
     /// Path in the container.
     pub container_path: String,
     /// Options of the mount.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }
 
@@ -90,5 +111,6 @@ pub struct Hook {
     /// The program, on the node.
     pub path: String,
     /// Its arguments, the program's name first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
 }

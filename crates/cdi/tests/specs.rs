@@ -248,10 +248,20 @@ fn a_driver_that_is_not_there_gives_nothing() {
     assert_eq!(DriverFiles::find(&root.0, "550.1"), DriverFiles::default());
 }
 
+/// Devices of these names, each with a device node of its own.
 fn spec(names: &[&str]) -> Spec {
-    let device = |name: &&str| cdi::Device {
-        name: (*name).to_owned(),
-        ..cdi::Device::default()
+    let device = |name: &&str| {
+        let node = cdi::DeviceNode {
+            path: format!("/dev/{name}"),
+            ..cdi::DeviceNode::default()
+        };
+        cdi::Device {
+            name: (*name).to_owned(),
+            container_edits: cdi::Edits {
+                device_nodes: vec![node],
+                ..cdi::Edits::default()
+            },
+        }
     };
     Spec {
         cdi_version: "0.5.0".to_owned(),
@@ -275,6 +285,10 @@ fn a_file_is_replaced_whole_and_only_if_it_changed() {
     let at = scratch.0.join("cdi");
     let folder = Folder::at(&at);
     let none = BTreeSet::new();
+    // Left by somebody who was killed.
+    scratch.put(&format!("cdi/{FILE}.new"), "half");
+    let left = at.join(format!("{FILE}.new"));
+    fs::set_permissions(&left, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(folder.write(&spec(&["a", "b"]), &none).unwrap());
     assert!(!folder.write(&spec(&["a", "b"]), &none).unwrap());
     assert_eq!(names(&at), ["a", "b"]);
@@ -294,18 +308,75 @@ fn a_file_is_replaced_whole_and_only_if_it_changed() {
 }
 
 #[test]
-fn what_the_original_left_is_taken_over_and_other_files_are_told() {
+fn a_slice_that_is_gone_does_not_lead_to_the_one_in_its_place() {
+    let scratch = Scratch::new("place");
+    let folder = Folder::at(&scratch.0);
+    let keep = BTreeSet::from(["old".to_owned(), "b".to_owned()]);
+    folder.write(&spec(&["old", "b"]), &keep).unwrap();
+    let mut next = spec(&["old"]);
+    next.devices[0].name = "new".to_owned();
+    assert!(folder.write(&next, &keep).unwrap());
+    assert_eq!(names(&scratch.0), ["new", "b"]);
+}
+
+#[test]
+fn what_the_original_left_is_taken_over() {
     let scratch = Scratch::new("leftover");
+    let none = BTreeSet::new();
+    let folder = Folder::at(&scratch.0);
     scratch.put(FILE, "{\"kind\": 7, half a file");
-    let other = serde_json::to_string(&spec(&["z", "b"])).unwrap();
-    scratch.put("somebody.json", &other);
-    scratch.put("no-spec.yaml", "a: [");
+    assert!(folder.write(&spec(&["a"]), &none).unwrap());
+    assert_eq!(names(&scratch.0), ["a"]);
+    // As old releases wrote it: only what must be there.
+    let node = r#"{"path":"/dev/nvidia3","major":195,"fileMode":420}"#;
+    let mount = r#"{"hostPath":"/lib/x","containerPath":"/lib/x"}"#;
+    let hook = r#"{"hookName":"createContainer","path":"/usr/bin/nvidia-ctk","timeout":1}"#;
+    let edits = format!(r#"{{"deviceNodes":[{node}],"mounts":[{mount}],"hooks":[{hook}]}}"#);
+    scratch.put(
+        FILE,
+        &format!(
+            r#"{{"cdiVersion":"0.5.0","kind":"k8s.device-plugin.nvidia.com/gpu",
+              "devices":[{{"name":"held","containerEdits":{edits}}}],"annotations":{{}}}}"#
+        ),
+    );
+    let held = BTreeSet::from(["held".to_owned()]);
+    assert!(folder.write(&spec(&["a"]), &held).unwrap());
+    assert_eq!(names(&scratch.0), ["a", "held"]);
+    let text = fs::read(scratch.0.join(FILE)).unwrap();
+    let text: Value = serde_json::from_slice(&text).unwrap();
+    let kept = &text["devices"][1]["containerEdits"];
+    assert_eq!(
+        kept["deviceNodes"][0],
+        serde_json::json!({"path": "/dev/nvidia3"})
+    );
+    assert_eq!(kept["mounts"][0]["hostPath"], "/lib/x");
+}
+
+#[test]
+fn other_files_with_the_same_device_are_told() {
+    let scratch = Scratch::new("conflicts");
     let folder = Folder::at(&scratch.0);
     let ours = spec(&["a", "b"]);
-    assert!(folder.write(&ours, &BTreeSet::new()).unwrap());
-    assert_eq!(names(&scratch.0), ["a", "b"]);
-    let conflict = (scratch.0.join("somebody.json"), "b".to_owned());
-    assert_eq!(folder.conflicts(&ours), [conflict]);
+    folder.write(&ours, &BTreeSet::new()).unwrap();
+    let other = serde_json::to_string(&spec(&["z", "b"])).unwrap();
+    scratch.put("somebody.json", &other);
+    scratch.put(
+        "somebody.yaml",
+        "cdiVersion: 0.5.0\nkind: k8s.device-plugin.nvidia.com/gpu\ndevices:\n- name: a\n",
+    );
+    // Runtimes pass over these: another kind, another ending, no specification.
+    let kind = other.replace("k8s.device-plugin.", "");
+    scratch.put("kind.json", &kind);
+    scratch.put("somebody.json.bak", &other);
+    scratch.put("no-spec.yaml", "a: [");
+    let conflict = |file: &str, device: &str| (scratch.0.join(file), device.to_owned());
+    assert_eq!(
+        folder.conflicts(&ours),
+        [
+            conflict("somebody.json", "b"),
+            conflict("somebody.yaml", "a")
+        ]
+    );
 }
 
 #[test]
