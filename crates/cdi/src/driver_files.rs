@@ -4,11 +4,17 @@
 use std::fs;
 use std::path::Path;
 
-/// Folders of libraries below a driver root; those of one that are there count.
-const LIBRARY_FOLDERS: [&str; 4] = [
+/// Folders of libraries below a driver root (source: NVIDIA's container toolkit); those that are
+/// there count. `nvidia/current` is Debian's, and VDPAU has its own.
+const LIBRARY_FOLDERS: [&str; 9] = [
     "usr/lib64",
+    "usr/lib64/vdpau",
     "usr/lib/x86_64-linux-gnu",
+    "usr/lib/x86_64-linux-gnu/nvidia/current",
+    "usr/lib/x86_64-linux-gnu/vdpau",
     "usr/lib/aarch64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu/nvidia/current",
+    "usr/lib/aarch64-linux-gnu/vdpau",
     "lib64",
 ];
 /// Starts of the names of libraries that programs in containers use (source: NVIDIA's container
@@ -26,12 +32,14 @@ const LIBRARIES: [&str; 10] = [
     "libGLX_nvidia.so.",
 ];
 /// Programs (source: NVIDIA's container toolkit).
-const PROGRAMS: [&str; 5] = [
+const PROGRAMS: [&str; 7] = [
     "usr/bin/nvidia-smi",
     "usr/bin/nvidia-debugdump",
     "usr/bin/nvidia-persistenced",
     "usr/bin/nvidia-cuda-mps-control",
     "usr/bin/nvidia-cuda-mps-server",
+    "usr/bin/nvidia-imex",
+    "usr/bin/nvidia-imex-ctl",
 ];
 /// Sockets of the driver's services (source: NVIDIA's container toolkit).
 const SOCKETS: [&str; 2] = [

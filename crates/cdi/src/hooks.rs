@@ -16,6 +16,13 @@ const LDCACHE: &str = "update-ldcache";
 const NO_DEVICE_NODES: &str = "disable-device-node-modification";
 /// Tells graphics libraries which GPUs are there.
 const APPLICATION_PROFILE: &str = "update-application-profile";
+/// Links that programs ask for and the driver's installer does not make, beside the names of those
+/// that they lead to (source: NVIDIA's container toolkit).
+const MISSING: [(&str, &str); 3] = [
+    ("libcuda.so.1", "libcuda.so"),
+    ("libGLX_nvidia.so.0", "libGLX_indirect.so.0"),
+    ("libnvidia-opticalflow.so.1", "libnvidia-opticalflow.so"),
+];
 /// Stands for all hooks where some are switched off.
 const ALL: &str = "all";
 
@@ -40,12 +47,13 @@ impl Hooks {
         if files.libraries.is_empty() {
             return Vec::new();
         }
-        let links: Vec<String> = files.libraries.iter().flat_map(links).collect();
+        let links = files.libraries.iter().flat_map(links);
+        let links = links.flat_map(|(to, link)| ["--link".to_owned(), format!("{to}::/{link}")]);
         let compat = vec![format!("--host-driver-version={version}")];
         let folders = files.folders().into_iter();
         let folders = folders.flat_map(|folder| ["--folder".to_owned(), format!("/{folder}")]);
         let all = [
-            (CREATE_SYMLINKS, links),
+            (CREATE_SYMLINKS, links.collect()),
             (CUDA_COMPAT, compat),
             (LDCACHE, folders.collect()),
             (NO_DEVICE_NODES, Vec::new()),
@@ -75,16 +83,17 @@ impl Hooks {
     }
 }
 
-/// The names by which programs ask for a library; CUDA's also by that which a compiler looks for.
-fn links(library: &Library) -> Vec<String> {
-    let file = library.path.rsplit('/').next().unwrap_or_default();
-    let mut arguments = Vec::new();
+/// Links beside a library, each with what it leads to: the names by which programs ask for it.
+pub(crate) fn links(library: &Library) -> Vec<(String, String)> {
+    let (folder, file) = library.path.rsplit_once('/').unwrap_or(("", &library.path));
+    let mut links = Vec::new();
     for link in &library.links {
-        arguments.extend(["--link".to_owned(), format!("{file}::/{link}")]);
-        if let Some(bare) = link.strip_suffix("libcuda.so.1") {
-            let link = format!("libcuda.so.1::/{bare}libcuda.so");
-            arguments.extend(["--link".to_owned(), link]);
-        }
+        links.push((file.to_owned(), link.clone()));
+        let name = link.rsplit('/').next().unwrap_or(link);
+        let missing = MISSING.iter().filter(|(known, _)| *known == name);
+        let missing = missing.map(|(_, missing)| format!("{folder}/{missing}"));
+        let missing = missing.filter(|path| !library.links.contains(path));
+        links.extend(missing.map(|path| (name.to_owned(), path)));
     }
-    arguments
+    links
 }

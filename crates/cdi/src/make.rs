@@ -87,10 +87,10 @@ fn common(input: &Input<'_>) -> Edits {
     let mut mounts = Vec::new();
     for library in &files.libraries {
         mounts.push(mount(input, &library.path, &library.path, false));
-        // Programs ask for libraries by these names. A hook makes the links, and fails where
-        // something is in their place; without one the libraries are mounted there.
-        let names = library.links.iter().filter(|_| !makes_links);
-        mounts.extend(names.map(|name| mount(input, &library.path, name, false)));
+        // A hook makes the links by which programs ask for it, and fails where something is
+        // mounted in their place (rename(2): EBUSY); without one it is mounted there.
+        let names = hooks::links(library).into_iter().filter(|_| !makes_links);
+        mounts.extend(names.map(|(_, name)| mount(input, &library.path, &name, false)));
     }
     for file in files.programs.iter().chain(&files.firmware) {
         mounts.push(mount(input, file, file, false));

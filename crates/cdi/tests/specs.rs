@@ -161,6 +161,7 @@ fn libraries_come_with_the_names_that_programs_ask_for() {
         [
             "/libcuda.so.550.163.01",
             "/libcuda.so.1",
+            "/libcuda.so",
             "/libnvidia-ml.so.550.163.01",
             "/libnvidia-ml.so.1",
             "/libnvidia-ptxjitcompiler.so.550.163.01",
@@ -191,7 +192,7 @@ fn libraries_come_with_the_names_that_programs_ask_for() {
     // Links that no hook makes are mounts.
     let off = ["create-symlinks", "enable-cuda-compat"];
     let fewer = made("/usr/bin/nvidia-cdi-hook", &off);
-    assert_eq!(to(&fewer).len(), 5);
+    assert_eq!(to(&fewer).len(), 6);
     let ldcache = format!("nvidia-cdi-hook update-ldcache --folder {folder}");
     assert_eq!(hooks(&fewer)[0], ldcache);
     assert_eq!(hooks(&fewer).len(), 3);
@@ -201,6 +202,52 @@ fn libraries_come_with_the_names_that_programs_ask_for() {
 fn hooks(spec: &Spec) -> Vec<String> {
     let hooks = spec.container_edits.hooks.iter();
     hooks.map(|hook| hook.args.join(" ")).collect()
+}
+
+#[test]
+fn libraries_are_found_where_distributions_put_them() {
+    let root = Scratch::new("folders");
+    let lib = "usr/lib/x86_64-linux-gnu";
+    for path in [
+        "nvidia/current/libcuda.so.1.2",
+        "nvidia/current/libGLX_nvidia.so.1.2",
+        "vdpau/libvdpau_nvidia.so.1.2",
+    ] {
+        root.put(&format!("{lib}/{path}"), "");
+    }
+    // All the same file: the installer made the second.
+    for link in ["libGLX_nvidia.so.0", "libGLX_indirect.so.0"] {
+        let link = root.0.join(lib).join("nvidia/current").join(link);
+        symlink("libGLX_nvidia.so.1.2", link).unwrap();
+    }
+    // The same folder once more.
+    symlink(lib, root.0.join("lib64")).unwrap();
+    let files = DriverFiles::find(&root.0, "1.2");
+    let spec = gpus(&Input {
+        hardware: &[],
+        by_index: false,
+        control_nodes: &[],
+        dev_root: "/",
+        driver_root: "/",
+        files: &files,
+        driver_version: "1.2",
+        hooks: &Hooks::default(),
+    });
+    let mounts = spec.container_edits.mounts.iter();
+    let mounts: BTreeSet<&str> = mounts
+        .map(|it| it.container_path.rsplit('/').next().unwrap())
+        .collect();
+    let expected = BTreeSet::from([
+        "libcuda.so.1.2",
+        "libGLX_nvidia.so.1.2",
+        "libGLX_nvidia.so.0",
+        "libGLX_indirect.so.0",
+        "libvdpau_nvidia.so.1.2",
+    ]);
+    assert_eq!(mounts, expected);
+    assert_eq!(spec.container_edits.mounts.len(), expected.len());
+    let folder = format!("NVIDIA_CTK_LIBCUDA_DIR=/{lib}/nvidia/current");
+    assert!(spec.container_edits.env.contains(&folder));
 }
 
 #[test]
