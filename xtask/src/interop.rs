@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simulated driver under NVML clients that others wrote: what they say is compared with what
-//! is there. The structs that we share with NVML, under the C compiler. And our definitions of the
-//! kubelet's protocols beside Kubernetes' own.
+//! is there. The structs that we share with NVML, under the C compiler. Our definitions of the
+//! kubelet's protocols beside Kubernetes' own. And our CDI specifications under the code of runtimes.
 //!
 //! The clients are in `interop/`; they load the simulated library, built here, on a world file.
 
@@ -10,6 +10,7 @@ mod compare;
 mod layout;
 mod machine;
 mod protocol;
+mod runtime;
 
 use std::path::Path;
 
@@ -44,8 +45,12 @@ pub fn run(root: &Path) -> Result<Option<Counts>, Error> {
             shows(&nvitop, &machine, &environment),
         ));
     }
-    if let Some(client) = clients::go(root, &work)? {
+    if let Some([client, cdi]) = clients::go(root, &work)? {
         outcomes.extend(exercise(&client, &machine, &environment));
+        outcomes.push((
+            "container-device-interface takes".into(),
+            runtime::check(&cdi, &machine, &work),
+        ));
         outcomes.push(("nvml.h lays out".into(), layout::check(root, &work)));
         let protocol = protocol::check(root, &work).transpose();
         outcomes.extend(protocol.map(|outcome| ("k8s.io/kubelet speaks".into(), outcome)));

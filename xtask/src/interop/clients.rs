@@ -108,33 +108,42 @@ pub fn python(root: &Path, work: &Path) -> Result<Option<[Client; 2]>, Error> {
     ]))
 }
 
-/// The Go client, built in `work`; none where that cannot be done.
+/// The Go clients, built in `work`: the one of NVML, and the reader of CDI specifications. None
+/// where that cannot be done.
 ///
 /// # Errors
 /// With `CI=true`, if it cannot be done.
-pub fn go(root: &Path, work: &Path) -> Result<Option<Client>, Error> {
+pub fn go(root: &Path, work: &Path) -> Result<Option<[Client; 2]>, Error> {
     if !tools::have(root, &GO)? || !tools::have(root, &CC)? {
         return Ok(None);
     }
-    let program = work.join("go-client");
-    let build = [
-        "env",
-        "CGO_CFLAGS=-O1 -Wno-deprecated-declarations",
-        "go",
-        "-C",
-        "interop/go",
-        "build",
-        "-o",
-        &program.to_string_lossy(),
-        ".",
-    ];
-    if !stream(root, &build, |_| {})? {
-        return unavailable("the Go client cannot be built", &build.join(" "));
+    let [nvml, cdi] = ["go-client", "go-cdi"].map(|name| work.join(name));
+    for (program, package) in [(&nvml, "."), (&cdi, "./cdi")] {
+        let build = [
+            "env",
+            "CGO_CFLAGS=-O1 -Wno-deprecated-declarations",
+            "go",
+            "-C",
+            "interop/go",
+            "build",
+            "-o",
+            &program.to_string_lossy(),
+            package,
+        ];
+        if !stream(root, &build, |_| {})? {
+            return unavailable("the Go clients cannot be built", &build.join(" "));
+        }
     }
-    Ok(Some(Client {
-        name: "go-nvml",
-        words: vec![program.into()],
-    }))
+    Ok(Some([
+        Client {
+            name: "go-nvml",
+            words: vec![nvml.into()],
+        },
+        Client {
+            name: "container-device-interface",
+            words: vec![cdi.into()],
+        },
+    ]))
 }
 
 /// Says that something cannot be had, and is left out.

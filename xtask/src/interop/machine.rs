@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use geometry::inventory::{Gpu, GpuInstance, Inventory};
 use gpu::{ClosedReset, Driver, Instances, MigMode, ReadGpus, Reset};
-use nvmlsim::{Handle, Options, Simulated, Spec, World};
+use nvmlsim::{Handle, Options, Simulated, Spec, World, device_files};
+use publish::Node;
+use snapshot::{Reader, Roots};
 use units::Mode;
 
 use crate::error::Error;
@@ -23,6 +25,8 @@ const UNCUT: u32 = 1;
 pub struct Machine {
     driver: Driver,
     file: PathBuf,
+    /// What the kernel shows of the capability devices.
+    minors: String,
 }
 
 impl Machine {
@@ -43,7 +47,11 @@ impl Machine {
         let handle = Handle::create(&file, &world).map_err(|error| failed(&error))?;
         let simulated = Arc::new(Simulated::new(handle));
         let driver = Driver::new(simulated.clone()).map_err(|error| failed(&error))?;
-        let machine = Self { driver, file };
+        let machine = Self {
+            driver,
+            file,
+            minors: device_files::mig_minors(&world),
+        };
         for gpu in machine.inventory()?.gpus {
             if gpu.mode.is_some() && gpu.index != UNCUT {
                 machine
@@ -85,6 +93,25 @@ impl Machine {
     pub fn inventory(&self) -> Result<Inventory, Error> {
         let failed = |error: &dyn Display| Error::interop("read the simulated machine", error);
         self.driver.inventory().map_err(|error| failed(&error))
+    }
+
+    /// All that is read of a node, with the files of Linux in `folder`.
+    ///
+    /// # Errors
+    /// If the simulator fails, or the files cannot be written.
+    pub fn node(&self, folder: &Path) -> Result<Node, Error> {
+        let failed = |error: &dyn Display| Error::interop("read the simulated machine", error);
+        let caps = folder.join("nvidia-caps");
+        std::fs::create_dir_all(&caps).map_err(|error| failed(&error))?;
+        let written = std::fs::write(caps.join("mig-minors"), &self.minors);
+        written.map_err(|error| failed(&error))?;
+        let mut reader = Reader::new(Roots {
+            sys: folder.join("sys"),
+            proc_driver: folder.to_owned(),
+            dev: folder.to_owned(),
+        });
+        let reading = reader.read(&self.driver, &folder.join("product"));
+        Ok(reading.map_err(|error| failed(&error))?.node)
     }
 
     /// A GPU instance with one compute instance of full size, as GPU index and instance, after it

@@ -71,11 +71,13 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     (
         "xtask",
         &[
+            "cdi",
             "deviceplugin",
             "geometry",
             "gpu",
             "nvmlsim",
             "publish",
+            "snapshot",
             "units",
         ],
         &["plan"],
