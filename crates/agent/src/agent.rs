@@ -333,6 +333,11 @@ impl Agent {
                     }
                 }
                 allocated.sort();
+                let before = &self.memory.allocated;
+                let some_left = before.iter().any(|it| !allocated.contains(it));
+                if (some_left || !self.memory.has_heard) && !self.is_whole(&allocated).await {
+                    return false;
+                }
                 self.memory.allocated = allocated;
                 self.memory.has_heard = true;
                 true

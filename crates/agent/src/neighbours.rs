@@ -10,7 +10,7 @@ use units::Code;
 
 use crate::agent::{Agent, SLOW_TICK, YOUNG_TICK};
 use crate::cluster::{Cluster, NodeSeen};
-use crate::decide::{self, Told};
+use crate::decide::{self, Allocation, Told};
 use crate::write::WriteError;
 
 /// How often pods are looked at when nothing points to them: a list costs the API server.
@@ -59,6 +59,29 @@ impl Agent {
         self.tell("ServedByOthers", why.code, &why.message).await;
         self.write_idle(node, &why).await;
         true
+    }
+
+    /// Whether the kubelet's account has every pod that runs here with devices. One that has just
+    /// started gives an account without the pods that it has not taken up again.
+    pub(crate) async fn is_whole(&self, account: &[Allocation]) -> bool {
+        let Some(cluster) = &self.cluster else {
+            return true;
+        };
+        match cluster.pods_with_devices().await {
+            Ok(pods) => {
+                let missing = pods
+                    .iter()
+                    .find(|pod| account.iter().all(|it| it.pod != **pod));
+                if let Some(pod) = missing {
+                    tracing::info!("the kubelet does not yet say which devices pod {pod} has");
+                }
+                missing.is_none()
+            }
+            Err(error) => {
+                tracing::warn!("{error}");
+                false
+            }
+        }
     }
 
     /// What to tell of pods that are gone for good.

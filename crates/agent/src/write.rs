@@ -226,6 +226,23 @@ impl Cluster {
         Ok(pods.collect())
     }
 
+    /// The pods that run on this node and ask for NVIDIA's devices, each as `NAMESPACE/NAME`.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn pods_with_devices(&self) -> Result<Vec<String>, WriteError> {
+        let api = objects::pods(&self.client);
+        let fields = format!("spec.nodeName={},status.phase=Running", self.about.node);
+        let list = api.list(&ListParams::default().fields(&fields)).await;
+        let list = list.map_err(cannot("list the running pods of the node"))?;
+        let pods = list.items.into_iter().map(failed);
+        let has_devices = |pod: &FailedPod| {
+            let mut resources = pod.resources.iter();
+            resources.any(|name| name.starts_with("nvidia.com/"))
+        };
+        Ok(pods.filter(has_devices).map(|pod| pod.name).collect())
+    }
+
     /// The pods on this node that failed.
     ///
     /// # Errors

@@ -142,11 +142,13 @@ impl Bed<'_> {
 
     /// The ids of the two devices that a pod has.
     fn holds(&self, pod: &str) -> Result<BTreeSet<String>, Failure> {
-        let held = self.runtime.block_on(self.kubelet.held());
-        let held = held.map_err(|error| Failure::Wrong(error.to_string()))?;
         let its = |it: &deviceplugin::Holding| it.pod == pod && it.resource == WHOLE;
-        let ids = held.into_iter().find(its).map(|it| it.ids);
-        let ids = ids.unwrap_or_default();
+        // A kubelet that has just started tells of pods as it takes them up again.
+        let ids = until(&format!("the devices of pod {pod}"), 30, || {
+            let held = self.runtime.block_on(self.kubelet.held()).ok();
+            let held = held.into_iter().flatten().find(its);
+            Ok(held.map(|it| it.ids))
+        })?;
         check(ids.len() == 2, || format!("{pod} has {ids:?}"))?;
         Ok(ids)
     }
