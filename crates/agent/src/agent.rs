@@ -183,7 +183,7 @@ impl Agent {
             tokio::select! {
                 () = self.wake.notified() => {}
                 () = tokio::time::sleep(pause) => {}
-                event = events.recv() => self.note_events(event, &mut events),
+                Some(event) = events.recv() => self.note_events(event, &mut events),
                 () = &mut stop => break,
             }
         }
@@ -192,9 +192,9 @@ impl Agent {
         self.machine.close();
     }
 
-    fn note_events(&mut self, first: Option<gpu::Event>, more: &mut UnboundedReceiver<gpu::Event>) {
+    fn note_events(&mut self, first: gpu::Event, more: &mut UnboundedReceiver<gpu::Event>) {
         let now = self.begun.elapsed();
-        let mut next = first;
+        let mut next = Some(first);
         while let Some(event) = next {
             if let Some(fault) = events::fault(&event, &self.settings.xids) {
                 tracing::warn!(gpu = %event.gpu, "{}", fault.what);
@@ -236,9 +236,13 @@ impl Agent {
     }
 
     /// Brings the layout there and publishes.
-    async fn serve(&mut self, told: &Told, node: Option<&NodeSeen>, reading: Reading) -> Duration {
+    async fn serve(
+        &mut self,
+        told: &Told,
+        node: Option<&NodeSeen>,
+        mut reading: Reading,
+    ) -> Duration {
         let settings = Arc::clone(&self.settings);
-        let mut reading = reading;
         let Some(inventory) = reading.node.inventory.clone() else {
             return FAST_TICK;
         };
@@ -280,14 +284,13 @@ impl Agent {
         let machine = Arc::clone(&self.machine);
         let file = self.machine_type_file();
         let reading = tokio::task::spawn_blocking(move || machine.read(&file)).await;
-        let mut reading = match reading {
+        let reading = match reading {
             Ok(Ok(reading)) => reading,
             Ok(Err(error)) => return Err(error.to_string()),
             Err(panic) => return Err(format!("the reading ended: {panic}")),
         };
-        if let Some(inventory) = reading.node.inventory.take() {
-            self.memory.health.seen(self.begun.elapsed(), &inventory);
-            reading.node.inventory = Some(inventory);
+        if let Some(inventory) = &reading.node.inventory {
+            self.memory.health.seen(self.begun.elapsed(), inventory);
         }
         Ok(reading)
     }

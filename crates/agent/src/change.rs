@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use geometry::inventory::Inventory;
-use host::{Ending, Intent, Outcome};
+use host::{Ending, Intent};
 use plan::{Refusal, Wish};
 use units::{Code, GpuUuid};
 
@@ -96,7 +96,7 @@ impl Agent {
                     "a change that was cut short was ended: {:?}",
                     outcome.ending
                 );
-                stuck(&outcome)
+                fault(&outcome.ending)
             }
             Ok(Err(error)) => Some((error.code(), error.to_string())),
             Err(panic) => Some((Code::DriverFailed, format!("recovery ended: {panic}"))),
@@ -145,23 +145,25 @@ impl Agent {
                 false,
             );
         }
-        let outcome = self.act(told, change).await;
-        let layout = match outcome {
-            Ok(()) => Layout {
-                state: Some(State::Success),
-                wanted: wanted.clone(),
-                ..Layout::default()
-            },
-            Err((code, message)) => {
+        match self.act(told, change).await {
+            Err(reason) => (failed(reason, false), false),
+            Ok(None) => {
+                let success = Layout {
+                    state: Some(State::Success),
+                    wanted,
+                    ..Layout::default()
+                };
+                (success, true)
+            }
+            Ok(Some((code, message))) => {
                 self.memory.failed = Some(Failed {
                     fingerprint: change.fingerprint,
                     code,
                     message: message.clone(),
                 });
-                failed((code, message), false)
+                (failed((code, message), false), true)
             }
-        };
-        (layout, true)
+        }
     }
 
     /// Withdraws what goes and makes sure that nobody has it. Nothing is withdrawn if it is known
@@ -203,8 +205,16 @@ impl Agent {
             .await
     }
 
-    /// Changes the hardware, with the clients of the GPUs paused meanwhile.
-    async fn act(&mut self, told: &Told, change: &MigChange) -> Result<(), (Code, String)> {
+    /// Changes the hardware, with the clients of the GPUs paused meanwhile; why it was put back, if
+    /// it was.
+    ///
+    /// # Errors
+    /// If the hardware was not touched: what was in the way may be gone the next time.
+    async fn act(
+        &mut self,
+        told: &Told,
+        change: &MigChange,
+    ) -> Result<Option<(Code, String)>, (Code, String)> {
         let paused = pause(&told.labels);
         if !self.label(&paused).await || !self.clients_ended(&paused).await {
             self.resume_after(&paused).await;
@@ -226,9 +236,12 @@ impl Agent {
         self.note_reset(&reset);
         self.resume_after(&paused).await;
         match applied {
-            Ok(Ok(outcome)) => stuck(&outcome).map_or(Ok(()), Err),
+            Ok(Ok(outcome)) => Ok(fault(&outcome.ending)),
             Ok(Err(error)) => Err((error.code(), error.to_string())),
-            Err(panic) => Err((Code::DriverFailed, format!("the change ended: {panic}"))),
+            Err(panic) => Ok(Some((
+                Code::DriverFailed,
+                format!("the change ended: {panic}"),
+            ))),
         }
     }
 
@@ -270,26 +283,8 @@ impl Agent {
 }
 
 /// Why a change did not end well, if it did not.
-fn stuck(outcome: &Outcome) -> Option<(Code, String)> {
-    let code = outcome.ending.code()?;
-    Some((
-        code,
-        match &outcome.ending {
-            Ending::Nothing | Ending::Done => return None,
-            Ending::PutBack { cause } => format!(
-                "{} [{}]; the old layout is there again, read back",
-                cause.message, cause.code
-            ),
-            Ending::Stuck {
-                cause,
-                then,
-                next_step,
-            } => format!(
-                "{} [{}]; putting the old layout back failed too: {} [{}]; {next_step}",
-                cause.message, cause.code, then.message, then.code
-            ),
-        },
-    ))
+fn fault(ending: &Ending) -> Option<(Code, String)> {
+    ending.code().zip(ending.message())
 }
 
 /// A refusal with its choices.

@@ -8,7 +8,7 @@ use gpu::{Event, EventKind};
 use publish::{Fault, XidPolicy};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::machine::{Machine, has_no_events};
+use crate::machine::Machine;
 
 /// How long one wait takes: the driver cannot be closed before it ends.
 const WAIT: Duration = Duration::from_millis(500);
@@ -28,10 +28,7 @@ pub fn follow(machine: Arc<Machine>) -> UnboundedReceiver<Event> {
                         return;
                     }
                 }
-                Err(error) if has_no_events(&error) => {
-                    tracing::warn!("this driver reports no faults: {error}");
-                    return;
-                }
+                // Also a driver that reports nothing at all: the next may.
                 Err(error) => {
                     if !quiet {
                         tracing::warn!("faults cannot be heard of for now: {error}");

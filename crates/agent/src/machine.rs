@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use geometry::inventory::Inventory;
-use gpu::{Event, Events, NvmlCode};
+use gpu::{Event, Events};
 use host::{Host, Intent, OpenDriver, Outcome, StateDir, SystemClock, Toward, open_change};
 use plan::{Plan, Wish};
 use snapshot::{Reader, Reading, Roots};
@@ -130,7 +130,7 @@ impl Machine {
     /// What the driver reports next; `None` if there was nothing within the time, or it is closed.
     ///
     /// # Errors
-    /// As the driver says. Drivers that cannot report anything are none.
+    /// As the driver says.
     pub fn wait_event(&self, timeout: Duration) -> Result<Option<Event>, gpu::Error> {
         let open = self.slot().clone();
         match open {
@@ -152,9 +152,4 @@ pub fn with_lost(mut now: Inventory, last: Option<&Inventory>) -> Inventory {
     }
     now.gpus.sort_by_key(|gpu| gpu.index);
     now
-}
-
-/// Whether an error of the event source means that this driver has no events at all.
-pub fn has_no_events(error: &gpu::Error) -> bool {
-    matches!(error, gpu::Error::Call { code, .. } if *code == NvmlCode::NOT_SUPPORTED)
 }

@@ -15,6 +15,7 @@ use crate::write::WriteError;
 
 /// How often pods are looked at when nothing points to them: a list costs the API server.
 const RARE_TICK: Duration = Duration::from_secs(600);
+
 /// A look at the pods on this node.
 pub struct Neighbours {
     at: Instant,

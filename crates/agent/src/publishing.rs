@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use deviceplugin::Offer;
 use jiff::Timestamp;
+use kubeapi::names;
 use plan::Warning;
 use publish::{Allocated, Resource};
 use snapshot::Reading;
@@ -18,8 +19,6 @@ use crate::decide::{self, Desired, State, Told};
 use crate::serve::Figures;
 use crate::status;
 
-/// Start of every resource name that is ours.
-const PREFIX: &str = "nvidia.com/";
 /// Longest text of the annotation that says why.
 const LONGEST_REASON: usize = 2000;
 
@@ -121,7 +120,7 @@ impl Agent {
             .memory
             .allocated
             .iter()
-            .map(|it| it.id.split("::").next().unwrap_or_default().to_owned())
+            .map(|it| publish::device_uuid(&it.id).to_owned())
             .collect();
         crate::cdi_files::write(paths, reading, &desired.config, &held)
     }
@@ -154,10 +153,10 @@ impl Agent {
         reading: &Reading,
         layout: &Layout,
     ) {
-        let described = match self.label_file(&described) {
-            true => BTreeMap::new(),
-            false => described,
-        };
+        // Labels in a file are Node Feature Discovery's to set and to take away.
+        let in_file = self.label_file(&described);
+        let described = if in_file { BTreeMap::new() } else { described };
+        let is_ours = |key: &str| !in_file && publish::is_ours(key);
         let given = self.settings.kubernetes.as_ref();
         let default = given.and_then(|given| given.mig_default.as_deref());
         let policy = told.policy.as_ref();
@@ -165,20 +164,17 @@ impl Agent {
             decide::node_labels(described, &reading.node, &node.labels, policy, default);
         let mut reasons = BTreeMap::new();
         if let Some(state) = layout.state {
-            wanted.insert(
-                kubeapi::names::MIG_CONFIG_STATE.to_owned(),
-                state.to_string(),
-            );
+            wanted.insert(names::MIG_CONFIG_STATE.to_owned(), state.to_string());
         }
         if let Some((code, reason)) = &layout.reason {
             let text: String = format!("{reason} [{code}]")
                 .chars()
                 .take(LONGEST_REASON)
                 .collect();
-            reasons.insert(kubeapi::names::MIG_CONFIG_REASON.to_owned(), text);
+            reasons.insert(names::MIG_CONFIG_REASON.to_owned(), text);
         }
-        let labels = decide::change(&node.labels, &wanted, publish::is_ours);
-        let is_reason = |key: &str| key == kubeapi::names::MIG_CONFIG_REASON;
+        let labels = decide::change(&node.labels, &wanted, is_ours);
+        let is_reason = |key: &str| key == names::MIG_CONFIG_REASON;
         let annotations = decide::change(&node.annotations, &reasons, is_reason);
         let Some(cluster) = &self.cluster else { return };
         let written = cluster.patch_node(&labels, &annotations).await;
@@ -231,7 +227,7 @@ impl Agent {
     ) {
         let Some(cluster) = &self.cluster else { return };
         let inventory = reading.node.inventory.as_ref();
-        let file = inventory.map(decide::generated);
+        let file = inventory.map(plan::generated);
         let capable = inventory.is_some_and(|it| it.gpus.iter().any(|gpu| gpu.mode.is_some()));
         let text = file.filter(|_| capable).map(|file| {
             let yaml = config::mig::print(&file, config::mig::Format::Yaml);
@@ -337,7 +333,7 @@ impl Agent {
 
 /// Whether a resource name is one of those that GPUs and slices have.
 fn is_gpu(name: &str) -> bool {
-    let short = name.strip_prefix(PREFIX);
+    let short = name.strip_prefix(names::RESOURCE_PREFIX);
     short.is_some_and(|short| {
         short == "gpu" || short.starts_with("gpu.") || short.starts_with("mig-")
     })
@@ -345,13 +341,9 @@ fn is_gpu(name: &str) -> bool {
 
 /// Why a pod that asks for a whole GPU finds none here though there are GPUs.
 fn only_slices(resources: &[Resource]) -> Option<Warning> {
-    let whole = resources.iter().any(|it| {
-        let named = it
-            .name
-            .strip_prefix(PREFIX)
-            .is_some_and(|short| short.starts_with("gpu"));
-        named && !it.devices.is_empty()
-    });
+    let whole = resources
+        .iter()
+        .any(|it| it.short_name().starts_with("gpu") && !it.devices.is_empty());
     let slices: Vec<&str> = resources
         .iter()
         .filter(|it| !it.devices.is_empty())

@@ -139,7 +139,7 @@ fn slice(
         .as_ref()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let has = |id: &String| id.split("::").next() == Some(&uuid);
+    let has = |id: &String| publish::device_uuid(id) == uuid;
     let held = allocated.iter().any(|it| it.ids.iter().any(has));
     let offered = resources.iter().find(|it| {
         let mut devices = it.devices.iter();

@@ -14,7 +14,7 @@ use kubeapi::{GpuNode, GpuNodeStatus, names};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, NodeSeen};
-use crate::decide::{FailedPod, LabelChange, PodOnNode};
+use crate::decide::{LabelChange, PodOnNode, PodSeen};
 use crate::objects::{self, Node, Pod};
 
 /// Labels that tell our own pods from NVIDIA's under the same names.
@@ -235,10 +235,10 @@ impl Cluster {
         let fields = format!("spec.nodeName={},status.phase=Running", self.about.node);
         let list = api.list(&ListParams::default().fields(&fields)).await;
         let list = list.map_err(cannot("list the running pods of the node"))?;
-        let pods = list.items.into_iter().map(failed);
-        let has_devices = |pod: &FailedPod| {
+        let pods = list.items.into_iter().map(seen);
+        let has_devices = |pod: &PodSeen| {
             let mut resources = pod.resources.iter();
-            resources.any(|name| name.starts_with("nvidia.com/"))
+            resources.any(|name| name.starts_with(names::RESOURCE_PREFIX))
         };
         Ok(pods.filter(has_devices).map(|pod| pod.name).collect())
     }
@@ -247,12 +247,12 @@ impl Cluster {
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn failed_pods(&self) -> Result<Vec<FailedPod>, WriteError> {
+    pub async fn failed_pods(&self) -> Result<Vec<PodSeen>, WriteError> {
         let api = objects::pods(&self.client);
         let fields = format!("spec.nodeName={},status.phase=Failed", self.about.node);
         let list = api.list(&ListParams::default().fields(&fields)).await;
         let list = list.map_err(cannot("list the failed pods of the node"))?;
-        Ok(list.items.into_iter().map(failed).collect())
+        Ok(list.items.into_iter().map(seen).collect())
     }
 
     /// Tells of something on the node, in an event of its own: what is the same was told before.
@@ -287,11 +287,11 @@ impl Cluster {
     }
 }
 
-fn failed(pod: Pod) -> FailedPod {
+fn seen(pod: Pod) -> PodSeen {
     let status = pod.status.unwrap_or_default();
     let owners = pod.metadata.owner_references.unwrap_or_default();
     let containers = pod.spec.containers.into_iter();
-    FailedPod {
+    PodSeen {
         name: format!(
             "{}/{}",
             pod.metadata.namespace.unwrap_or_default(),

@@ -91,6 +91,25 @@ impl Ending {
             Self::Stuck { .. } => Some(Code::Stuck),
         }
     }
+
+    /// What happened, in a sentence or two; `None` if all is well.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Self::Nothing | Self::Done => None,
+            Self::PutBack { cause } => Some(format!(
+                "{} [{}]; the old layout is there again, read back",
+                cause.message, cause.code
+            )),
+            Self::Stuck {
+                cause,
+                then,
+                next_step,
+            } => Some(format!(
+                "{} [{}]; putting the old layout back failed too: {} [{}]; {next_step}",
+                cause.message, cause.code, then.message, then.code
+            )),
+        }
+    }
 }
 
 /// What became of a change.

@@ -18,6 +18,9 @@ pub const MIG_STRATEGY: &str = "slicewright.dev/mig-strategy";
 /// Annotation: `true`: a change of layout may take slices from pods that have them.
 pub const MAY_DISRUPT: &str = "slicewright.dev/may-disrupt";
 
+/// Start of the names of NVIDIA's extended resources.
+pub const RESOURCE_PREFIX: &str = "nvidia.com/";
+
 /// Taint that nodes may be born with: the agent takes it away once the node's layout is there.
 pub const NOT_READY_TAINT: &str = "slicewright.dev/not-ready";
 /// Who writes, as the API server and events name it.

@@ -32,7 +32,7 @@ pub use difference::{Difference, difference};
 pub use planner::plan;
 pub use refusal::{Refusal, Warning};
 pub use report::{ComputeReport, GpuReport, Hurt, Impact, InstanceReport, Outcome, Report, impact};
-pub use resolve::{resolve, resolve_layout};
+pub use resolve::{generated, resolve, resolve_layout};
 pub use step::{Action, Condition, GpuPlan, Plan, Step};
 pub use text::{layout_text, parse_layout};
 pub use wish::{GpuWish, Policy, Wish};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::mig::{Devices, Entry};
+use config::mig::{Devices, Entry, MigConfigFile};
 use geometry::inventory::{Gpu, Inventory};
 use units::Code;
 
@@ -68,6 +68,13 @@ pub fn resolve_layout(
         gpus: gpus.collect(),
         warnings: Vec::new(),
     })
+}
+
+/// The MIG configurations that fit this machine, as NVIDIA's manager generates them.
+pub fn generated(inventory: &Inventory) -> MigConfigFile {
+    let capable = inventory.gpus.iter().filter(|gpu| gpu.mode.is_some());
+    let boards: Vec<_> = capable.map(|gpu| (gpu.pci_device, &gpu.board)).collect();
+    config::generate::generate(&boards)
 }
 
 impl Wish {

@@ -35,4 +35,4 @@ pub use label::{MODEL_PREFIX, is_ours, labels};
 pub use node::{Fabric, Node, PciFunction, SliceFacts};
 pub use prefer::{Ancestor, Link, Links, PreferenceRequest, preferred};
 pub use resource::{Device, Resource, resources};
-pub use withhold::{Allocated, withhold};
+pub use withhold::{Allocated, device_uuid, withhold};

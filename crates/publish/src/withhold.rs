@@ -60,6 +60,11 @@ pub fn withhold(
     (resources, reasons)
 }
 
+/// The GPU or slice that a device id stands for, by UUID: the id without its replica.
+pub fn device_uuid(id: &str) -> &str {
+    id.split_once("::").map_or(id, |(uuid, _)| uuid)
+}
+
 fn held<'a>(resource: &'a str, id: &str, hardware: &'a [Hardware]) -> Option<Held<'a>> {
     let (uuid, replica) = match id.split_once("::") {
         Some((uuid, replica)) => (uuid, replica.parse().ok()),

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use config::deviceplugin::{Choice, Config, MigStrategy};
-use config::mig::{self, Entry, MigConfigFile};
+use config::mig::{self, Entry};
 use config::nearest::nearest;
 use geometry::inventory::Inventory;
 use kubeapi::ClusterPolicySpec;
@@ -234,13 +234,6 @@ fn wanted_mig(
     Some(MigWanted { name, entries })
 }
 
-/// The MIG configs that fit the hardware, as NVIDIA's manager generates them.
-pub fn generated(inventory: &Inventory) -> MigConfigFile {
-    let capable = inventory.gpus.iter().filter(|gpu| gpu.mode.is_some());
-    let boards: Vec<_> = capable.map(|gpu| (gpu.pci_device, &gpu.board)).collect();
-    config::generate::generate(&boards)
-}
-
 fn mig_entries(
     name: &str,
     told: &Told,
@@ -257,7 +250,7 @@ fn mig_entries(
             Err(refusal) => fault = fault.or(Some(refusal)),
         }
     }
-    let generated = generated(inventory);
+    let generated = plan::generated(inventory);
     if let Some(config) = generated.get(name) {
         return Ok(config.entries.clone());
     }

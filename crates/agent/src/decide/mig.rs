@@ -181,7 +181,7 @@ impl Goes {
         let goes: BTreeSet<&str> = self.uuids().collect();
         let mut pods: Vec<String> = allocations
             .iter()
-            .filter(|it| goes.contains(uuid(&it.id)))
+            .filter(|it| goes.contains(publish::device_uuid(&it.id)))
             .map(|it| format!("{} has {} ({})", it.pod, it.id, it.resource))
             .collect();
         pods.dedup();
@@ -202,9 +202,4 @@ impl Goes {
         );
         Some(Refusal::new(Code::InUse, message))
     }
-}
-
-/// The GPU or slice that a device id stands for.
-fn uuid(id: &str) -> &str {
-    id.split_once("::").map_or(id, |(uuid, _)| uuid)
 }

@@ -12,9 +12,9 @@ mod stranded;
 pub use clients::{
     LabelChange, PodOnNode, apps, deploy_labels, driver_is_replaced, pause, resume, rivals,
 };
-pub use desired::{Desired, MigWanted, SharingConfig, Told, config_maps, generated, resolve};
+pub use desired::{Desired, MigWanted, SharingConfig, Told, config_maps, resolve};
 pub use health::Health;
 pub use labels::{State, change, node_labels};
 pub use mig::{Allocation, Goes, MigChange, MigDecision, decide};
 pub use moves::moves;
-pub use stranded::{FailedPod, stranded};
+pub use stranded::{PodSeen, stranded};

@@ -6,12 +6,12 @@
 use plan::Warning;
 use units::Code;
 
-/// A pod that failed, as far as it matters here.
+/// A pod on this node, as far as its devices matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FailedPod {
+pub struct PodSeen {
     /// `NAMESPACE/NAME`.
     pub name: String,
-    /// Why the kubelet ended it, in a word.
+    /// Why the kubelet ended it, in a word; empty if it did not.
     pub reason: String,
     /// The same in a sentence.
     pub message: String,
@@ -22,8 +22,8 @@ pub struct FailedPod {
 }
 
 /// What to tell of pods that are gone for good, by name.
-pub fn stranded(pods: &[FailedPod]) -> Vec<Warning> {
-    let is_ours = |name: &String| name.starts_with("nvidia.com/");
+pub fn stranded(pods: &[PodSeen]) -> Vec<Warning> {
+    let is_ours = |name: &String| name.starts_with(kubeapi::names::RESOURCE_PREFIX);
     let mut findings: Vec<Warning> = pods
         .iter()
         .filter(|pod| pod.reason == "UnexpectedAdmissionError" && !pod.has_controller)
@@ -47,22 +47,22 @@ mod tests {
 
     #[test]
     fn only_pods_that_nobody_makes_anew_are_told() {
-        let pod = FailedPod {
+        let pod = PodSeen {
             name: "team-a/alone".to_owned(),
             reason: "UnexpectedAdmissionError".to_owned(),
             message: "no healthy devices".to_owned(),
             has_controller: false,
             resources: vec!["cpu".to_owned(), "nvidia.com/gpu".to_owned()],
         };
-        let controlled = FailedPod {
+        let controlled = PodSeen {
             has_controller: true,
             ..pod.clone()
         };
-        let evicted = FailedPod {
+        let evicted = PodSeen {
             reason: "Evicted".to_owned(),
             ..pod.clone()
         };
-        let other = FailedPod {
+        let other = PodSeen {
             resources: vec!["example.com/fpga".to_owned()],
             ..pod.clone()
         };

@@ -8,7 +8,6 @@ use geometry::inventory::Inventory;
 use host::{Ending, Intent, Kind, Outcome, StateDir};
 use plan::{Plan, Policy, Report, Wish};
 use serde::Serialize;
-use units::Code;
 
 use super::hooks::Hooks;
 use super::plan_text::{counted, states};
@@ -217,30 +216,9 @@ impl Done<'_> {
 
 /// What is told of a change that did not end well.
 pub fn failure_of(ending: &Ending) -> Option<Told> {
-    let (code, message) = match ending {
-        Ending::Nothing | Ending::Done => return None,
-        Ending::PutBack { cause } => {
-            let message = format!(
-                "{} [{}]; the old layout is there again, read back",
-                cause.message, cause.code
-            );
-            (Code::RolledBack, message)
-        }
-        Ending::Stuck {
-            cause,
-            then,
-            next_step,
-        } => {
-            let message = format!(
-                "{} [{}]; putting the old layout back failed too: {} [{}]; {next_step}",
-                cause.message, cause.code, then.message, then.code
-            );
-            (Code::Stuck, message)
-        }
-    };
     Some(Told {
-        code,
-        message,
+        code: ending.code()?,
+        message: ending.message()?,
         choices: Vec::new(),
     })
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 use config::mig::{self, MigConfigFile};
 use units::Code;
 
-use super::wish;
 use crate::args::{ExportArgs, Format, GenerateArgs};
 use crate::env::Env;
 use crate::failure::Failure;
@@ -31,7 +30,7 @@ pub fn generate(
             "no GPU of this machine has MIG",
         ));
     }
-    let file = wish::generate(&inventory);
+    let file = plan::generated(&inventory);
     let header = config::generate::HEADER;
     write(&file, header, args.output_file.as_deref(), env, output)
 }

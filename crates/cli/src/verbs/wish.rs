@@ -100,7 +100,7 @@ impl Wanted {
                 wish
             }
             Source::Generated(name) => {
-                let file = generate(inventory);
+                let file = plan::generated(inventory);
                 let config = file.get(name).ok_or_else(|| not_generated(name, &file))?;
                 plan::resolve(&config.entries, inventory)?
             }
@@ -114,13 +114,6 @@ impl Wanted {
             wish
         })
     }
-}
-
-/// The configurations that fit this hardware.
-pub fn generate(inventory: &Inventory) -> MigConfigFile {
-    let capable = inventory.gpus.iter().filter(|gpu| gpu.mode.is_some());
-    let boards: Vec<_> = capable.map(|gpu| (gpu.pci_device, &gpu.board)).collect();
-    config::generate::generate(&boards)
 }
 
 /// Reads a file and selects a configuration.
