@@ -3,8 +3,6 @@
 //! its power, somebody else changes its GPUs. No pod is lost that had not to be, and no node is left
 //! in between.
 
-use std::path::Path;
-
 use nvmlsim::{Handle, verbs};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -133,15 +131,20 @@ fn fresh_agent(cluster: &Cluster, node: &Node) -> Result<(), Error> {
     cluster.kubectl(&words).map(|_| ())
 }
 
-/// A pod on a slice outlives a change of layout on its GPU, a kubelet that ends, an API server that
-/// is away meanwhile, and a hand that destroys a slice beside it.
-pub fn pod_outlives(cluster: &Cluster) -> Outcome {
-    let node = &cluster.nodes()[0];
+/// A pod on a slice of a node that is cut into all sorts.
+fn enduring_pod(cluster: &Cluster, node: &Node) -> Outcome {
     strategy(cluster, "mixed")?;
     label(cluster, node, "all-balanced")?;
     settled(cluster, node, "all-balanced", "mig-1g.10gb", 2)?;
     apply(cluster, &workload("enduring", &node.name, "mig-1g.10gb"))?;
-    passed(cluster, "enduring")?;
+    passed(cluster, "enduring")
+}
+
+/// A pod on a slice outlives a change of layout on its GPU, a kubelet that ends, an API server that
+/// is away meanwhile, and a hand that destroys a slice beside it.
+pub fn pod_outlives(cluster: &Cluster) -> Outcome {
+    let node = &cluster.nodes()[0];
+    enduring_pod(cluster, node)?;
     label(cluster, node, "all-1g.10gb")?;
     settled(cluster, node, "all-1g.10gb", "mig-1g.10gb", 7)?;
     for signal in [Signal::TERM, Signal::KILL] {
@@ -177,16 +180,29 @@ fn admitted(cluster: &Cluster, pod: &str, node: &str, resource: &str) -> Outcome
     })?)
 }
 
-/// Without an API server the agent serves what it served; a fault is told to the kubelet all the
-/// same. When it is back, what was labelled meanwhile is done.
+/// Without an API server the agent goes on serving: a socket that is removed is there again. What is
+/// labelled afterwards is done.
 fn api_away(cluster: &Cluster, node: &Node) -> Outcome {
     cluster.stop_api()?;
-    let script = node
-        .disk()
-        .join("var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json");
-    let there = Path::new(&script).exists();
+    let folder = node.disk().join("var/lib/kubelet/device-plugins");
+    let serves = || {
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        Ok(names
+            .any(|name| name.starts_with("nvidia-mig-1g.10gb"))
+            .then_some(()))
+    };
+    node.exec(
+        10,
+        &[
+            "sh",
+            "-c",
+            "rm /var/lib/kubelet/device-plugins/nvidia-mig-1g.10gb*",
+        ],
+    )?;
+    let served = until("the agent to serve without an API server", 30, serves);
     cluster.start_api()?;
-    check(there, || format!("{} is gone", script.display()))?;
+    served?;
     label(cluster, node, "all-balanced")?;
     settled(cluster, node, "all-balanced", "mig-2g.20gb", 1)?;
     label(cluster, node, "all-1g.10gb")?;
@@ -224,11 +240,7 @@ fn foreign_change(cluster: &Cluster, node: &Node) -> Outcome {
 /// time its successor ends in the layout that is wanted, and the pod on a slice that stays runs on.
 pub fn agent_killed_in_a_change(cluster: &Cluster) -> Outcome {
     let node = &cluster.nodes()[0];
-    strategy(cluster, "mixed")?;
-    label(cluster, node, "all-balanced")?;
-    settled(cluster, node, "all-balanced", "mig-1g.10gb", 2)?;
-    apply(cluster, &workload("enduring", &node.name, "mig-1g.10gb"))?;
-    passed(cluster, "enduring")?;
+    enduring_pod(cluster, node)?;
     // From balanced to 1g and back two instances go and five come, or the reverse.
     let mut cases = 0;
     let mut config = "all-1g.10gb";

@@ -39,7 +39,7 @@ allocatable() {
 # has NODE RESOURCE COUNT: the node offers so many; none is 0 or nothing.
 has() {
     eventually "$1 has $3 of nvidia.com/$2" \
-        "count=\$(allocatable $1 '$(echo "$2" | sed 's/\./\\./g')'); [ \"\${count:-0}\" = $3 ]"
+        "count=\$(allocatable $1 '$(echo "$2" | sed 's/\./\\./g')') && [ \"\${count:-0}\" = $3 ]"
 }
 
 # pod NAMESPACE NAME RESOURCE COUNT [SELECTOR]: a workload that uses what it gets.
@@ -172,7 +172,7 @@ pod team-a mixed mig-2g.20gb 1
 passed team-a mixed
 kubectl label node gpu-worker-01 nvidia.com/mig.config=all-1g.10gb --overwrite
 eventually "refused" "[ \"\$(label gpu-worker-01 'nvidia\.com/mig\.config\.state')\" = failed ]"
-eventually "the pod is named" "kubectl get node gpu-worker-01 -o jsonpath='{.metadata.annotations.slicewright\.dev/mig-config-reason}' | grep team-a/mixed"
+eventually "the pod is named" "command kubectl get node gpu-worker-01 -o jsonpath='{.metadata.annotations.slicewright\.dev/mig-config-reason}' | grep team-a/mixed"
 has gpu-worker-01 mig-1g.10gb 5
 kubectl label node gpu-worker-01 nvidia.com/mig.config=all-balanced --overwrite
 has gpu-worker-01 mig-3g.40gb 1
@@ -277,7 +277,7 @@ has gpu-worker-02 gpu 0
 kubectl delete -n team-a deployment/shared-gpu-validation
 has gpu-worker-02 gpu 1
 eventually "no sharing" "[ \"\$(label gpu-worker-02 'nvidia\.com/gpu\.sharing-strategy')\" = none ]"
-eventually "the name is gone" "! command kubectl get node gpu-worker-02 -o jsonpath='{.status.capacity}' | grep gpu.shared"
+eventually "the name is gone" "names=\$(command kubectl get node gpu-worker-02 -o jsonpath='{.status.capacity}') && ! echo \"\$names\" | grep gpu.shared"
 
 step "C5: slices that are shared"
 kubectl label node gpu-worker-01 nvidia.com/device-plugin.config=slices-2 --overwrite
