@@ -110,6 +110,8 @@ pub(crate) struct Memory {
     pub neighbours: Option<Neighbours>,
     /// Whether the kubelet has said who has devices.
     pub has_heard: bool,
+    /// When a reboot of the node was asked for.
+    pub reboots_since: Option<Instant>,
 }
 
 /// A change that failed.
@@ -118,6 +120,8 @@ pub(crate) struct Failed {
     pub fingerprint: u64,
     pub code: Code,
     pub message: String,
+    /// Whether a reboot of the node may help.
+    pub needs_reboot: bool,
 }
 
 /// What became of the layout in a round.
@@ -160,7 +164,7 @@ impl Agent {
             cluster,
             pod_resources,
             memory: Memory {
-                kept: crate::kept::read(&settings.paths.state),
+                kept: crate::kept::sharing(&settings.paths.state),
                 ..Memory::default()
             },
             settings: Arc::new(settings),
@@ -220,6 +224,9 @@ impl Agent {
         if self.yields_to_rivals(&told, node.as_ref()).await {
             return SLOW_TICK;
         }
+        if self.reboots() {
+            return FAST_TICK;
+        }
         if driver_is_replaced(&told.labels) {
             self.let_go(node.as_ref(), "the driver is being replaced")
                 .await;
@@ -256,6 +263,9 @@ impl Agent {
             return FAST_TICK;
         }
         let (layout, changed) = self.settle(told, node, &desired, &inventory).await;
+        if self.reboots() {
+            return FAST_TICK;
+        }
         if changed {
             match self.read().await {
                 Ok(again) => reading = again,

@@ -16,14 +16,15 @@ use std::time::{Duration, Instant};
 
 use geometry::inventory::Inventory;
 use host::{Ending, Intent};
-use plan::{Refusal, Wish};
+use plan::{Plan, Refusal, Wish};
 use units::{Code, GpuUuid};
 
 use crate::agent::{Agent, Failed, Layout};
 use crate::cluster::NodeSeen;
 use crate::decide::{
-    self, Desired, LabelChange, MigChange, MigDecision, State, Told, apps, pause, resume,
+    self, Desired, Goes, LabelChange, MigChange, MigDecision, State, Told, apps, pause, resume,
 };
+use crate::kept;
 
 /// How long clients of the GPU may take to end (source: NVIDIA's MIG manager allows 5 minutes each).
 const CLIENTS_END: Duration = Duration::from_secs(300);
@@ -52,7 +53,7 @@ impl Agent {
         match decide::decide(desired.mig.as_ref(), inventory, &self.memory.allocated) {
             MigDecision::Leave => (Layout::default(), false),
             MigDecision::Applied { .. } => {
-                self.memory.failed = None;
+                self.forget_failures();
                 (layout(State::Success, None), false)
             }
             MigDecision::Refused { refusal, .. } => {
@@ -62,7 +63,15 @@ impl Agent {
                 let failed = layout(State::Failed, reason);
                 (Layout { waits, ..failed }, false)
             }
-            MigDecision::Change(change) => self.change(told, node, &change).await,
+            MigDecision::Change(change) => self.change(told, node, inventory, &change).await,
+        }
+    }
+
+    /// What is wanted is there: what was in the way is no longer.
+    fn forget_failures(&mut self) {
+        self.memory.failed = None;
+        if let Err(error) = kept::keep_reboot(&self.settings.paths.state, None) {
+            tracing::warn!("cannot forget a reboot that was asked for: {error}");
         }
     }
 
@@ -116,68 +125,91 @@ impl Agent {
         &mut self,
         told: &Told,
         node: Option<&NodeSeen>,
+        inventory: &Inventory,
         change: &MigChange,
     ) -> (Layout, bool) {
-        let wanted = Some(change.name.clone());
-        let failed = |reason: (Code, String), waits| Layout {
-            state: Some(State::Failed),
-            wanted: wanted.clone(),
-            reason: Some(reason),
+        let layout = |state, reason, waits| Layout {
+            state,
+            wanted: Some(change.name.clone()),
+            reason,
             waits,
         };
-        if let Some(known) = &self.memory.failed
-            && known.fingerprint == change.fingerprint
-        {
-            let reason = (known.code, known.message.clone());
-            return (failed(reason, false), false);
+        let failed = |reason, waits| layout(Some(State::Failed), Some(reason), waits);
+        let known = self.memory.failed.clone();
+        if let Some(known) = known.filter(|known| known.fingerprint == change.fingerprint) {
+            return self.after_failure(told, inventory, change, &known).await;
         }
         self.memory.failed = None;
-        if let Err(refusal) = self.free(told, change).await {
+        let reason = format!("the layout is changed to {}", change.name);
+        if let Err(refusal) = self.free(told, &change.goes, &reason).await {
             return (failed((refusal.code, sentence(&refusal)), true), false);
         }
-        if !self.say_pending(told, node).await {
+        // A change that cannot be told is not begun.
+        if node.is_some() && !self.say(told, State::Pending).await {
             self.fence_devices(BTreeMap::new());
-            return (
-                Layout {
-                    waits: true,
-                    ..Layout::default()
-                },
-                false,
-            );
+            return (layout(None, None, true), false);
         }
-        match self.act(told, change).await {
-            Err(reason) => (failed(reason, false), false),
-            Ok(None) => {
-                let success = Layout {
-                    state: Some(State::Success),
-                    wanted,
-                    ..Layout::default()
-                };
-                (success, true)
-            }
-            Ok(Some((code, message))) => {
-                self.memory.failed = Some(Failed {
-                    fingerprint: change.fingerprint,
-                    code,
-                    message: message.clone(),
-                });
-                (failed((code, message), false), true)
-            }
+        let ending = match self.act(told, change).await {
+            Ok(ending) => ending,
+            Err(reason) => return (failed(reason, false), false),
+        };
+        let Some((code, message)) = fault(&ending) else {
+            return (layout(Some(State::Success), None, false), true);
+        };
+        let known = Failed {
+            fingerprint: change.fingerprint,
+            code,
+            message,
+            needs_reboot: needs_reboot(&ending),
+        };
+        self.memory.failed = Some(known.clone());
+        let (layout, _) = self.after_failure(told, inventory, change, &known).await;
+        (layout, true)
+    }
+
+    /// What becomes of a change that was put back: a reboot, if it may help and is allowed.
+    async fn after_failure(
+        &mut self,
+        told: &Told,
+        inventory: &Inventory,
+        change: &MigChange,
+        known: &Failed,
+    ) -> (Layout, bool) {
+        if known.needs_reboot && self.may_reboot(told) {
+            return (self.reboot(told, inventory, change).await, true);
         }
+        let hint = match known.needs_reboot {
+            true => format!(
+                "; a reboot of the node may bring it: allow that by the annotation {}=true on it",
+                kubeapi::names::MAY_REBOOT
+            ),
+            false => String::new(),
+        };
+        let failed = Layout {
+            state: Some(State::Failed),
+            wanted: Some(change.name.clone()),
+            reason: Some((known.code, format!("{}{hint}", known.message))),
+            waits: false,
+        };
+        (failed, false)
     }
 
     /// Withdraws what goes and makes sure that nobody has it. Nothing is withdrawn if it is known
     /// already that somebody has: this is tried again and again until pods end.
-    async fn free(&mut self, told: &Told, change: &MigChange) -> Result<(), Refusal> {
+    pub(crate) async fn free(
+        &mut self,
+        told: &Told,
+        goes: &Goes,
+        reason: &str,
+    ) -> Result<(), Refusal> {
         let may_hurt = self.may(told, kubeapi::names::MAY_DISRUPT, self.settings.may_disrupt);
-        let hurts = |agent: &Self| match change.goes.hurts(&agent.memory.allocated) {
+        let hurts = |agent: &Self| match goes.hurts(&agent.memory.allocated) {
             Some(refusal) if !may_hurt => Err(refusal),
             _ => Ok(()),
         };
         hurts(self)?;
-        let goes: BTreeSet<String> = change.goes.uuids().map(str::to_owned).collect();
-        let reason = format!("the layout is changed to {}", change.name);
-        let fenced = self.fence(&goes, &reason).await;
+        let uuids: BTreeSet<String> = goes.uuids().map(str::to_owned).collect();
+        let fenced = self.fence(&uuids, reason).await;
         let free = fenced.and_then(|()| hurts(self));
         if free.is_err() {
             self.fence_devices(BTreeMap::new());
@@ -186,7 +218,7 @@ impl Agent {
     }
 
     /// What the node's annotation allows, else the settings.
-    fn may(&self, told: &Told, annotation: &str, setting: bool) -> bool {
+    pub(crate) fn may(&self, told: &Told, annotation: &str, setting: bool) -> bool {
         match told.annotations.get(annotation).map(String::as_str) {
             Some("true") => true,
             Some("false") => false,
@@ -194,27 +226,20 @@ impl Agent {
         }
     }
 
-    /// Says that a change is under way. A change that cannot be told is not begun.
-    async fn say_pending(&self, told: &Told, node: Option<&NodeSeen>) -> bool {
-        let Some(_) = node else { return true };
-        let key = kubeapi::names::MIG_CONFIG_STATE;
-        if told.labels.get(key).is_some_and(|state| state == "pending") {
+    /// Says what becomes of a change; whether it is told.
+    pub(crate) async fn say(&self, told: &Told, state: State) -> bool {
+        let (key, state) = (kubeapi::names::MIG_CONFIG_STATE, state.to_string());
+        if told.labels.get(key) == Some(&state) {
             return true;
         }
-        self.label(&[(key.to_owned(), Some(State::Pending.to_string()))].into())
-            .await
+        self.label(&[(key.to_owned(), Some(state))].into()).await
     }
 
-    /// Changes the hardware, with the clients of the GPUs paused meanwhile; why it was put back, if
-    /// it was.
+    /// Changes the hardware, with the clients of the GPUs paused meanwhile.
     ///
     /// # Errors
     /// If the hardware was not touched: what was in the way may be gone the next time.
-    async fn act(
-        &mut self,
-        told: &Told,
-        change: &MigChange,
-    ) -> Result<Option<(Code, String)>, (Code, String)> {
+    async fn act(&mut self, told: &Told, change: &MigChange) -> Result<Ending, (Code, String)> {
         let paused = pause(&told.labels);
         if !self.label(&paused).await || !self.clients_ended(&paused).await {
             self.resume_after(&paused).await;
@@ -223,25 +248,27 @@ impl Agent {
             return Err((Code::InUse, message.to_owned()));
         }
         tracing::info!("the layout is changed to {}", change.name);
-        let (machine, plan) = (Arc::clone(&self.machine), change.plan.clone());
-        let intent = Intent::apply(&change.name);
-        let applied = tokio::task::spawn_blocking(move || machine.apply(&plan, &intent)).await;
-        let reset: Vec<GpuUuid> = change
-            .plan
-            .gpus
-            .iter()
-            .filter(|gpu| gpu.resets())
-            .map(|gpu| gpu.uuid.clone())
-            .collect();
+        let applied = self
+            .apply(change.plan.clone(), Intent::apply(&change.name))
+            .await;
+        let gpus = change.plan.gpus.iter().filter(|gpu| gpu.resets());
+        let reset: Vec<GpuUuid> = gpus.map(|gpu| gpu.uuid.clone()).collect();
         self.note_reset(&reset);
         self.resume_after(&paused).await;
+        applied
+    }
+
+    /// Carries a plan out, on a thread that may block.
+    ///
+    /// # Errors
+    /// As [`Self::act`]. What a panic left is found in the journal.
+    pub(crate) async fn apply(&self, plan: Plan, intent: Intent) -> Result<Ending, (Code, String)> {
+        let machine = Arc::clone(&self.machine);
+        let applied = tokio::task::spawn_blocking(move || machine.apply(&plan, &intent)).await;
         match applied {
-            Ok(Ok(outcome)) => Ok(fault(&outcome.ending)),
+            Ok(Ok(outcome)) => Ok(outcome.ending),
             Ok(Err(error)) => Err((error.code(), error.to_string())),
-            Err(panic) => Ok(Some((
-                Code::DriverFailed,
-                format!("the change ended: {panic}"),
-            ))),
+            Err(panic) => Err((Code::DriverFailed, format!("the change ended: {panic}"))),
         }
     }
 
@@ -285,6 +312,12 @@ impl Agent {
 /// Why a change did not end well, if it did not.
 fn fault(ending: &Ending) -> Option<(Code, String)> {
     ending.code().zip(ending.message())
+}
+
+/// Whether a change was put back as the mode did not come without a reboot.
+fn needs_reboot(ending: &Ending) -> bool {
+    matches!(ending, Ending::PutBack { cause }
+        if matches!(cause.code, Code::ResetNeeded | Code::RebootNeeded))
 }
 
 /// A refusal with its choices.

@@ -1,33 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The last good sharing config, on disk: an agent that starts while the ConfigMap is broken goes on
-//! with what was in force, rather than take names away from pods.
+//! What the agent keeps on disk besides the journal: the last good sharing config, as one that starts
+//! while the ConfigMap is broken goes on with what was in force rather than take names away from
+//! pods; and that a reboot was asked for, so that there is no second for the same.
 
+use std::io;
 use std::path::Path;
 
 use host::{Folder, Storage};
+use serde::Serialize;
 
-use crate::decide::SharingConfig;
+use crate::decide::{RebootAsked, SharingConfig};
 
-/// File in the state folder.
-const FILE: &str = "sharing.json";
+/// Files in the state folder.
+const SHARING: &str = "sharing.json";
+const REBOOT: &str = "reboot.json";
 
-/// The config that was in force last; `None` if there is none, or it cannot be read.
-pub fn read(state: &Path) -> Option<SharingConfig> {
-    let bytes = Folder::at(state).read(FILE).ok()??;
+/// The sharing config that was in force last; `None` if there is none, or it cannot be read.
+pub fn sharing(state: &Path) -> Option<SharingConfig> {
+    let bytes = Folder::at(state).read(SHARING).ok()??;
     let (name, text) = serde_json::from_slice(&bytes).ok()?;
     SharingConfig::read(name, text)
 }
 
-/// Keeps a config. That it cannot be written is told and stops nothing: it is in memory, too.
-pub fn write(state: &Path, config: &SharingConfig) {
-    let folder = Folder::at(state);
-    let written = match &config.source {
-        None => folder.remove(FILE),
-        Some(source) => std::fs::create_dir_all(state)
-            .and_then(|()| Ok(serde_json::to_string(source)?))
-            .and_then(|text| folder.replace(FILE, &text)),
-    };
-    if let Err(error) = written {
+/// Keeps a sharing config. That it cannot be written is told and stops nothing: it is in memory, too.
+pub fn keep_sharing(state: &Path, config: &SharingConfig) {
+    if let Err(error) = keep(state, SHARING, config.source.as_ref()) {
         tracing::warn!("cannot keep the sharing config: {error}");
     }
+}
+
+/// The reboot that was asked for last; `None` if there is none, or it cannot be read.
+pub fn reboot(state: &Path) -> Option<RebootAsked> {
+    let bytes = Folder::at(state).read(REBOOT).ok()??;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Keeps that a reboot is asked for, or that there is none any more.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn keep_reboot(state: &Path, asked: Option<&RebootAsked>) -> io::Result<()> {
+    keep(state, REBOOT, asked)
+}
+
+fn keep(state: &Path, file: &str, what: Option<&impl Serialize>) -> io::Result<()> {
+    let folder = Folder::at(state);
+    let Some(what) = what else {
+        return folder.remove(file);
+    };
+    std::fs::create_dir_all(state)?;
+    folder.replace(file, &serde_json::to_string(what)?)
 }

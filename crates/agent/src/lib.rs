@@ -24,6 +24,7 @@ mod neighbours;
 mod objects;
 mod process;
 mod publishing;
+mod reboot;
 mod serve;
 mod settings;
 mod status;

@@ -38,6 +38,11 @@ impl Machine {
         }
     }
 
+    /// The kernel's id of this boot; empty if the system has none.
+    pub fn boot_id(&self) -> &str {
+        &self.boot_id
+    }
+
     fn slot(&self) -> MutexGuard<'_, Option<Arc<Open>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -129,7 +129,7 @@ impl Agent {
         self.memory.has_published = true;
         // What was in force until now stays if the next one cannot be used.
         if self.memory.kept.as_ref() != Some(&desired.sharing) {
-            crate::kept::write(&self.settings.paths.state, &desired.sharing);
+            crate::kept::keep_sharing(&self.settings.paths.state, &desired.sharing);
             self.memory.kept = Some(desired.sharing.clone());
         }
         let offer = Offer {

@@ -29,6 +29,9 @@ pub struct Settings {
     /// Whether a change of layout may take slices from pods to which they are allocated, unless an
     /// annotation of the node says otherwise.
     pub may_disrupt: bool,
+    /// Whether the node may be rebooted for a change of the MIG mode, unless an annotation of the
+    /// node says otherwise.
+    pub may_reboot: bool,
 }
 
 /// This node in its cluster.

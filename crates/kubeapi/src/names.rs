@@ -17,6 +17,8 @@ pub const MIG_CONFIG_REASON: &str = "slicewright.dev/mig-config-reason";
 pub const MIG_STRATEGY: &str = "slicewright.dev/mig-strategy";
 /// Annotation: `true`: a change of layout may take slices from pods that have them.
 pub const MAY_DISRUPT: &str = "slicewright.dev/may-disrupt";
+/// Annotation: `true`: the node may be rebooted for a change of the MIG mode.
+pub const MAY_REBOOT: &str = "slicewright.dev/may-reboot";
 
 /// Start of the names of NVIDIA's extended resources.
 pub const RESOURCE_PREFIX: &str = "nvidia.com/";

@@ -16,6 +16,7 @@ const SCRIPT: &str = "
             grep -E '^/(run/containerd|run/netns|run/lock|var/lib/(kubelet|containerd)|var/run/netns)' |
             sort -r | while read -r mount; do umount -l \"$mount\" || true; done
     done
+    rm -f /run/reboot-asked
     rm -rf /run/containerd /run/netns /run/containerd.pid /run/kubelet.pid
     rm -f /var/lib/kubelet/device-plugins/*.sock /var/lib/kubelet/pod-resources/*.sock
     ip link | sed -n 's/^[0-9]*: \\(veth[^@]*\\)@.*/\\1/p' | while read -r link; do
@@ -25,6 +26,11 @@ const SCRIPT: &str = "
 ";
 
 impl Node {
+    /// Whether its first process was asked for a reboot since the last one.
+    pub fn is_asked_to_reboot(&self) -> bool {
+        self.disk().join("run/reboot-asked").exists()
+    }
+
     /// Takes the node's power and starts it again: programs and containers end without notice, the
     /// GPUs come up as after a boot, then containerd and the kubelet start.
     ///

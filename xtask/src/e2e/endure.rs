@@ -34,7 +34,7 @@ pub fn workload(name: &str, node: &str, resource: &str) -> Value {
 }
 
 /// Waits until a workload has passed its test.
-fn passed(cluster: &Cluster, pod: &str) -> Outcome {
+pub fn passed(cluster: &Cluster, pod: &str) -> Outcome {
     wait_for_phase(cluster, pod, "Running")?;
     let passes = || {
         let logs = cluster.kubectl(&["logs", pod]).unwrap_or_default();
@@ -63,7 +63,13 @@ pub fn label(cluster: &Cluster, node: &Node, config: &str) -> Result<(), Error> 
 }
 
 /// Waits until the node has that layout, told as success, and offers it.
-fn settled(cluster: &Cluster, node: &Node, config: &str, resource: &str, count: u32) -> Outcome {
+pub fn settled(
+    cluster: &Cluster,
+    node: &Node,
+    config: &str,
+    resource: &str,
+    count: u32,
+) -> Outcome {
     let what = format!("{config} on {}", node.name);
     let path = format!(
         "-o=jsonpath={{.metadata.labels.nvidia\\.com/mig\\.config\\.state}} \
@@ -98,7 +104,7 @@ pub fn strategy(cluster: &Cluster, strategy: &str) -> Result<(), Error> {
 }
 
 /// Takes label and strategy back.
-fn as_before(cluster: &Cluster, node: &Node) -> Outcome {
+pub fn as_before(cluster: &Cluster, node: &Node) -> Outcome {
     label(cluster, node, "all-disabled")?;
     settled(cluster, node, "all-disabled", "gpu", 1)?;
     cluster.kubectl(&["label", "node", &node.name, "nvidia.com/mig.config-"])?;
@@ -109,7 +115,7 @@ fn world(node: &Node) -> Result<Handle, Error> {
     Handle::open(&node.world_file()).map_err(|error| Error::Cluster(error.to_string()))
 }
 
-fn fault(node: &Node, line: &str) -> Result<(), Error> {
+pub fn fault(node: &Node, line: &str) -> Result<(), Error> {
     verbs::fault(&world(node)?, &[line]).map_err(|error| Error::Cluster(error.to_string()))
 }
 

@@ -12,6 +12,7 @@ mod life;
 mod plugin;
 mod pods;
 mod rbac;
+mod reboot;
 mod tutorial;
 
 use std::path::{Path, PathBuf};
@@ -95,6 +96,10 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
         endure::agent_killed_in_a_change,
     ),
     ("a node loses its power", endure::node_reboots),
+    (
+        "a node is rebooted where that is allowed",
+        reboot::where_allowed,
+    ),
     ("a fault of a GPU is seen", endure::fault_is_seen),
     ("layouts change under pods", churn::under_pods),
 ];

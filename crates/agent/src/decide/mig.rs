@@ -147,6 +147,16 @@ impl Goes {
         goes
     }
 
+    /// Everything, as when the node is rebooted.
+    pub fn all(inventory: &Inventory) -> Self {
+        let instances = inventory.gpus.iter().flat_map(|gpu| &gpu.instances);
+        let compute = instances.flat_map(|instance| &instance.compute);
+        Self {
+            slices: compute.filter_map(|it| it.uuid.clone()).collect(),
+            gpus: inventory.gpus.iter().map(|gpu| gpu.uuid.clone()).collect(),
+        }
+    }
+
     fn add(&mut self, plan: &GpuPlan, gpu: &Gpu) {
         let whole = plan.mode_before != plan.mode_after || plan.resets();
         let mut destroys = whole;

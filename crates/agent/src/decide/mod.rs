@@ -7,6 +7,7 @@ mod health;
 mod labels;
 mod mig;
 mod moves;
+mod reboot;
 mod stranded;
 
 pub use clients::{
@@ -17,4 +18,5 @@ pub use health::Health;
 pub use labels::{State, change, node_labels};
 pub use mig::{Allocation, Goes, MigChange, MigDecision, decide};
 pub use moves::moves;
+pub use reboot::{RebootAsked, may_reboot};
 pub use stranded::{PodSeen, stranded};

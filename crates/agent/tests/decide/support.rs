@@ -86,6 +86,7 @@ pub fn settings() -> Settings {
         listen: None,
         xids: XidPolicy::default(),
         may_disrupt: false,
+        may_reboot: false,
     }
 }
 

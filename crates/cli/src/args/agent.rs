@@ -114,8 +114,8 @@ pub struct AgentArgs {
     /// (annotation slicewright.dev/may-disrupt beats it).
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub may_disrupt: Option<String>,
-    /// Whether the node may be rebooted for a change: not supported yet, and told
-    /// [env: WITH_REBOOT].
+    /// Whether the node may be rebooted where a change of the MIG mode takes no effect without
+    /// (annotation slicewright.dev/may-reboot beats it) [env: WITH_REBOOT].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub with_reboot: Option<String>,
     /// Where /healthz, /readyz and /metrics are served; `none`: nowhere.

@@ -64,12 +64,6 @@ fn settings(args: &AgentArgs, env: &Env, output: &mut Output<'_>) -> Result<Sett
     for warning in warnings {
         output.warn(warning.code, warning.message);
     }
-    let reboots = given.bool("--with-reboot", &args.with_reboot, &["WITH_REBOOT"])?;
-    if reboots == Some(true) {
-        let message = "--with-reboot: this version never reboots a node; a change that needs it fails \
-                       and says so";
-        output.warn(Code::NotSupportedYet, message.to_owned());
-    }
     Ok(Settings {
         kubernetes: kubernetes(args, env),
         plugin_file,
@@ -80,6 +74,9 @@ fn settings(args: &AgentArgs, env: &Env, output: &mut Output<'_>) -> Result<Sett
         xids,
         may_disrupt: given
             .bool("--may-disrupt", &args.may_disrupt, &[])?
+            .unwrap_or(false),
+        may_reboot: given
+            .bool("--with-reboot", &args.with_reboot, &["WITH_REBOOT"])?
             .unwrap_or(false),
     })
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rebooting the node, where a change of the MIG mode takes no effect without and it is allowed.
+//!
+//! ```text
+//! put back, as a reset did not bring the mode
+//!   ─> allowed? ─> not tried before? ─> fence all, nobody has any ─> mode left pending
+//!   ─> kept on disk ─> state rebooting ─> process 1 asked ─> wait for the end
+//! after the boot: as any start; a mode that is still not there ─> failed
+//! ```
+
+use std::time::{Duration, Instant};
+
+use geometry::inventory::Inventory;
+use host::Intent;
+use plan::{Policy, Refusal};
+use rustix::process::{Pid, Signal, kill_process};
+use units::Code;
+
+use crate::agent::{Agent, Layout};
+use crate::decide::{self, Goes, MigChange, RebootAsked, State, Told};
+use crate::kept;
+
+/// How long a machine may take to go down: systemd gives its services 90 seconds each.
+const LONGEST: Duration = Duration::from_secs(600);
+
+impl Agent {
+    /// Whether the node is going down, as was asked for.
+    pub(crate) fn reboots(&self) -> bool {
+        let since = self.memory.reboots_since;
+        since.is_some_and(|since| since.elapsed() < LONGEST)
+    }
+
+    /// Whether the node may be rebooted.
+    pub(crate) fn may_reboot(&self, told: &Told) -> bool {
+        self.may(told, kubeapi::names::MAY_REBOOT, self.settings.may_reboot)
+    }
+
+    /// Reboots the node for a change, if nothing speaks against it.
+    pub(crate) async fn reboot(
+        &mut self,
+        told: &Told,
+        inventory: &Inventory,
+        change: &MigChange,
+    ) -> Layout {
+        let done = self.try_reboot(told, inventory, change).await;
+        let refusal = done.err();
+        Layout {
+            state: Some(match refusal {
+                Some(_) => State::Failed,
+                None => State::Rebooting,
+            }),
+            wanted: Some(change.name.clone()),
+            // Pods end without an event.
+            waits: refusal.as_ref().is_some_and(|it| it.code == Code::InUse),
+            reason: refusal.map(|refusal| (refusal.code, refusal.message)),
+        }
+    }
+
+    async fn try_reboot(
+        &mut self,
+        told: &Told,
+        inventory: &Inventory,
+        change: &MigChange,
+    ) -> Result<(), Refusal> {
+        let state = self.settings.paths.state.clone();
+        let asked = RebootAsked {
+            wanted: change.name.clone(),
+            boot_id: self.machine.boot_id().to_owned(),
+        };
+        let in_vain = self.memory.reboots_since.is_some();
+        decide::may_reboot(kept::reboot(&state).as_ref(), &asked, in_vain)?;
+        let reason = format!("the node is rebooted for {}", change.name);
+        self.free(told, &Goes::all(inventory), &reason).await?;
+        self.leave_pending(inventory, change).await?;
+        let cannot = |message: String| {
+            let message = format!("the node cannot be rebooted: {message}");
+            Refusal::new(Code::RebootNeeded, message)
+        };
+        kept::keep_reboot(&state, Some(&asked)).map_err(|error| cannot(error.to_string()))?;
+        if !self.say(told, State::Rebooting).await {
+            return Err(cannot("it could not be told on the node".to_owned()));
+        }
+        self.event(false, "Rebooting", reason.clone()).await;
+        self.shown.waiting(reason);
+        ask_init().map_err(cannot)?;
+        self.memory.reboots_since = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Sets the modes without a reset, so that the boot brings them.
+    async fn leave_pending(
+        &self,
+        inventory: &Inventory,
+        change: &MigChange,
+    ) -> Result<(), Refusal> {
+        let policy = Policy {
+            reset: false,
+            ..Policy::default()
+        };
+        let plan = plan::plan(inventory, &change.wish, &policy)?;
+        let intent = Intent::apply(&change.name);
+        let ending = self.apply(plan, intent).await;
+        let ending = ending.map_err(|(code, message)| Refusal::new(code, message))?;
+        match ending.code().zip(ending.message()) {
+            Some((code, message)) => Err(Refusal::new(code, message)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Asks the node's first process for a reboot, as Ctrl-Alt-Del does: every init knows that signal.
+fn ask_init() -> Result<(), String> {
+    if std::process::id() == 1 {
+        return Err("the agent does not see the processes of the node (hostPID)".to_owned());
+    }
+    tracing::warn!("process 1 is asked to reboot the node");
+    kill_process(Pid::INIT, Signal::INT).map_err(|error| format!("signal to process 1: {error}"))
+}
