@@ -45,11 +45,15 @@ pub fn run(root: &Path) -> Result<Option<Counts>, Error> {
             shows(&nvitop, &machine, &environment),
         ));
     }
-    if let Some([client, cdi]) = clients::go(root, &work)? {
+    if let Some([client, cdi, schema]) = clients::go(root, &work)? {
         outcomes.extend(exercise(&client, &machine, &environment));
         outcomes.push((
             "container-device-interface takes".into(),
             runtime::check(&cdi, &machine, &work),
+        ));
+        outcomes.push((
+            "the CDI project's schema takes".into(),
+            runtime::check_schema(&schema, &machine, &work),
         ));
         outcomes.push(("nvml.h lays out".into(), layout::check(root, &work)));
         let protocol = protocol::check(root, &work).transpose();

@@ -108,42 +108,42 @@ pub fn python(root: &Path, work: &Path) -> Result<Option<[Client; 2]>, Error> {
     ]))
 }
 
-/// The Go clients, built in `work`: the one of NVML, and the reader of CDI specifications. None
-/// where that cannot be done.
+/// The Go clients, built in `work`: the one of NVML, the reader of CDI specifications, and the schema
+/// of these. None where that cannot be done.
 ///
 /// # Errors
 /// With `CI=true`, if it cannot be done.
-pub fn go(root: &Path, work: &Path) -> Result<Option<[Client; 2]>, Error> {
+pub fn go(root: &Path, work: &Path) -> Result<Option<[Client; 3]>, Error> {
     if !tools::have(root, &GO)? || !tools::have(root, &CC)? {
         return Ok(None);
     }
-    let [nvml, cdi] = ["go-client", "go-cdi"].map(|name| work.join(name));
-    for (program, package) in [(&nvml, "."), (&cdi, "./cdi")] {
+    let programs = [
+        ("go-nvml", "interop/go", "."),
+        ("container-device-interface", "interop/go", "./cdi"),
+        ("cdi-schema", "interop/cdi-schema", "."),
+    ];
+    let program = |name: &str| work.join(name);
+    for (name, module, package) in programs {
+        let to = program(name);
         let build = [
             "env",
             "CGO_CFLAGS=-O1 -Wno-deprecated-declarations",
             "go",
             "-C",
-            "interop/go",
+            module,
             "build",
             "-o",
-            &program.to_string_lossy(),
+            &to.to_string_lossy(),
             package,
         ];
         if !stream(root, &build, |_| {})? {
             return unavailable("the Go clients cannot be built", &build.join(" "));
         }
     }
-    Ok(Some([
-        Client {
-            name: "go-nvml",
-            words: vec![nvml.into()],
-        },
-        Client {
-            name: "container-device-interface",
-            words: vec![cdi.into()],
-        },
-    ]))
+    Ok(Some(programs.map(|(name, ..)| Client {
+        name,
+        words: vec![program(name).into()],
+    })))
 }
 
 /// Says that something cannot be had, and is left out.

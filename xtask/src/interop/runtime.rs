@@ -30,15 +30,30 @@ struct Said {
 /// If the machine cannot be read, nothing can be written, or their program fails.
 pub fn check(client: &Client, machine: &Machine, work: &Path) -> Result<Findings, Error> {
     let specs = [gpus(machine, work)?, cdi::imex_channel("/")];
+    let said = client.run(&[write(&specs, work)?], &[])?;
+    let said: Said = serde_json::from_str(&said).map_err(|error| failed(&error))?;
+    Ok(differences(&specs, &said))
+}
+
+/// Holds the same specifications against the schema of the format.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_schema(client: &Client, machine: &Machine, work: &Path) -> Result<Findings, Error> {
+    let specs = [gpus(machine, work)?, cdi::imex_channel("/")];
+    let said = client.run(&[write(&specs, work)?], &[])?;
+    serde_json::from_str(&said).map_err(|error| failed(&error))
+}
+
+/// Writes specifications into a folder; its path.
+fn write(specs: &[Spec], work: &Path) -> Result<String, Error> {
     let path = work.join("cdi");
     let folder = Folder::at(&path);
-    for spec in &specs {
+    for spec in specs {
         let written = folder.write(spec, &BTreeSet::new());
         written.map_err(|error| failed(&error))?;
     }
-    let said = client.run(&[path.to_string_lossy().into_owned()], &[])?;
-    let said: Said = serde_json::from_str(&said).map_err(|error| failed(&error))?;
-    Ok(differences(&specs, &said))
+    Ok(path.to_string_lossy().into_owned())
 }
 
 fn failed(error: &dyn Display) -> Error {
