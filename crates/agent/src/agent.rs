@@ -29,6 +29,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 use units::{Code, GpuUuid};
 
+use crate::change::Round;
 use crate::cluster::{Cluster, ConnectError, NodeSeen};
 use crate::decide::{self, Allocation, Desired, Health, SharingConfig, Told, driver_is_replaced};
 use crate::events;
@@ -110,6 +111,8 @@ pub(crate) struct Memory {
     pub neighbours: Option<Neighbours>,
     /// Whether the kubelet has said who has devices.
     pub has_heard: bool,
+    /// Processes that were found to have a slice open that was to go.
+    pub in_the_way: BTreeSet<u32>,
     /// When a reboot of the node was asked for.
     pub reboots_since: Option<Instant>,
 }
@@ -262,7 +265,13 @@ impl Agent {
             self.shown.waiting(reason.to_owned());
             return FAST_TICK;
         }
-        let (layout, changed) = self.settle(told, node, &desired, &inventory).await;
+        let round = Round {
+            told,
+            node,
+            facts: &reading.node,
+            inventory: &inventory,
+        };
+        let (layout, changed) = self.settle(round, &desired).await;
         if self.reboots() {
             return FAST_TICK;
         }

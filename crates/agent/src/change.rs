@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 use geometry::inventory::Inventory;
 use host::{Ending, Intent};
 use plan::{Plan, Refusal, Wish};
+use publish::Node;
+use snapshot::CapHandle;
 use units::{Code, GpuUuid};
 
 use crate::agent::{Agent, Failed, Layout};
@@ -25,22 +27,30 @@ use crate::decide::{
     self, Desired, Goes, LabelChange, MigChange, MigDecision, State, Told, apps, pause, resume,
 };
 use crate::kept;
+use crate::machine::Machine;
 
 /// How long clients of the GPU may take to end (source: NVIDIA's MIG manager allows 5 minutes each).
 const CLIENTS_END: Duration = Duration::from_secs(300);
 
+/// What a round of the loop goes by.
+#[derive(Clone, Copy)]
+pub(crate) struct Round<'a> {
+    /// What is asked for.
+    pub told: &'a Told,
+    /// The node in the cluster; `None` without one.
+    pub node: Option<&'a NodeSeen>,
+    /// The node's hardware, with what the inventory does not say.
+    pub facts: &'a Node,
+    /// Its GPUs.
+    pub inventory: &'a Inventory,
+}
+
 impl Agent {
     /// Brings the layout to what is wanted, if that is possible and hurts nobody. Whether hardware
     /// was touched.
-    pub(crate) async fn settle(
-        &mut self,
-        told: &Told,
-        node: Option<&NodeSeen>,
-        desired: &Desired,
-        inventory: &Inventory,
-    ) -> (Layout, bool) {
-        self.lift_leftover_pause(told).await;
-        if let Some(outcome) = self.resolve_journal(desired, inventory).await {
+    pub(crate) async fn settle(&mut self, round: Round<'_>, desired: &Desired) -> (Layout, bool) {
+        self.lift_leftover_pause(round.told).await;
+        if let Some(outcome) = self.resolve_journal(desired, round.inventory).await {
             return (outcome, true);
         }
         let wanted = desired.mig.as_ref().map(|mig| mig.name.clone());
@@ -50,7 +60,11 @@ impl Agent {
             reason,
             waits: false,
         };
-        match decide::decide(desired.mig.as_ref(), inventory, &self.memory.allocated) {
+        match decide::decide(
+            desired.mig.as_ref(),
+            round.inventory,
+            &self.memory.allocated,
+        ) {
             MigDecision::Leave => (Layout::default(), false),
             MigDecision::Applied { .. } => {
                 self.forget_failures();
@@ -63,7 +77,7 @@ impl Agent {
                 let failed = layout(State::Failed, reason);
                 (Layout { waits, ..failed }, false)
             }
-            MigDecision::Change(change) => self.change(told, node, inventory, &change).await,
+            MigDecision::Change(change) => self.change(round, &change).await,
         }
     }
 
@@ -121,13 +135,8 @@ impl Agent {
         })
     }
 
-    async fn change(
-        &mut self,
-        told: &Told,
-        node: Option<&NodeSeen>,
-        inventory: &Inventory,
-        change: &MigChange,
-    ) -> (Layout, bool) {
+    async fn change(&mut self, round: Round<'_>, change: &MigChange) -> (Layout, bool) {
+        let Round { told, node, .. } = round;
         let layout = |state, reason, waits| Layout {
             state,
             wanted: Some(change.name.clone()),
@@ -137,7 +146,7 @@ impl Agent {
         let failed = |reason, waits| layout(Some(State::Failed), Some(reason), waits);
         let known = self.memory.failed.clone();
         if let Some(known) = known.filter(|known| known.fingerprint == change.fingerprint) {
-            return self.after_failure(told, inventory, change, &known).await;
+            return self.after_failure(round, change, &known).await;
         }
         self.memory.failed = None;
         let reason = format!("the layout is changed to {}", change.name);
@@ -149,7 +158,7 @@ impl Agent {
             self.fence_devices(BTreeMap::new());
             return (layout(None, None, true), false);
         }
-        let ending = match self.act(told, change).await {
+        let ending = match self.act(round, change).await {
             Ok(ending) => ending,
             Err(reason) => return (failed(reason, false), false),
         };
@@ -163,20 +172,19 @@ impl Agent {
             needs_reboot: needs_reboot(&ending),
         };
         self.memory.failed = Some(known.clone());
-        let (layout, _) = self.after_failure(told, inventory, change, &known).await;
+        let (layout, _) = self.after_failure(round, change, &known).await;
         (layout, true)
     }
 
     /// What becomes of a change that was put back: a reboot, if it may help and is allowed.
     async fn after_failure(
         &mut self,
-        told: &Told,
-        inventory: &Inventory,
+        round: Round<'_>,
         change: &MigChange,
         known: &Failed,
     ) -> (Layout, bool) {
-        if known.needs_reboot && self.may_reboot(told) {
-            return (self.reboot(told, inventory, change).await, true);
+        if known.needs_reboot && self.may_reboot(round.told) {
+            return (self.reboot(round, change).await, true);
         }
         let hint = match known.needs_reboot {
             true => format!(
@@ -239,13 +247,28 @@ impl Agent {
     ///
     /// # Errors
     /// If the hardware was not touched: what was in the way may be gone the next time.
-    async fn act(&mut self, told: &Told, change: &MigChange) -> Result<Ending, (Code, String)> {
-        let paused = pause(&told.labels);
+    async fn act(
+        &mut self,
+        round: Round<'_>,
+        change: &MigChange,
+    ) -> Result<Ending, (Code, String)> {
+        let minors = change.goes.minors(round.facts);
+        // One that was in the way is none of the clients: nothing is paused for nothing.
+        if let Some(refusal) = self.still_open(&minors).await {
+            return Err(refusal);
+        }
+        let paused = pause(&round.told.labels);
         if !self.label(&paused).await || !self.clients_ended(&paused).await {
             self.resume_after(&paused).await;
             let message =
                 "clients of the GPU did not end in time; see the pods of DCGM on this node";
             return Err((Code::InUse, message.to_owned()));
+        }
+        let handles = handles(&minors).await;
+        if let Some(refusal) = decide::opened(&handles) {
+            self.memory.in_the_way = handles.iter().map(|handle| handle.pid).collect();
+            self.resume_after(&paused).await;
+            return Err((refusal.code, refusal.message));
         }
         tracing::info!("the layout is changed to {}", change.name);
         let applied = self
@@ -256,6 +279,18 @@ impl Agent {
         self.note_reset(&reset);
         self.resume_after(&paused).await;
         applied
+    }
+
+    /// Whether a process that was in the way the last time still is.
+    async fn still_open(&mut self, minors: &BTreeSet<u32>) -> Option<(Code, String)> {
+        let known = std::mem::take(&mut self.memory.in_the_way);
+        if known.is_empty() {
+            return None;
+        }
+        let mut handles = handles(minors).await;
+        handles.retain(|handle| known.contains(&handle.pid));
+        self.memory.in_the_way = handles.iter().map(|handle| handle.pid).collect();
+        decide::opened(&handles).map(|refusal| (refusal.code, refusal.message))
     }
 
     /// Carries a plan out, on a thread that may block.
@@ -307,6 +342,14 @@ impl Agent {
         let done = cluster.patch_node(change, &LabelChange::new()).await;
         done.inspect_err(|error| tracing::warn!("{error}")).is_ok()
     }
+}
+
+/// Who has these capability devices open, looked up on a thread that may block: a node has thousands
+/// of open files.
+async fn handles(minors: &BTreeSet<u32>) -> BTreeSet<CapHandle> {
+    let minors = minors.clone();
+    let handles = tokio::task::spawn_blocking(move || Machine::cap_handles(&minors)).await;
+    handles.unwrap_or_default()
 }
 
 /// Why a change did not end well, if it did not.

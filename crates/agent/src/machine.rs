@@ -2,6 +2,7 @@
 //! The node's hardware: driver, journal, readings. Everything here blocks, and is called from
 //! threads that may.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use geometry::inventory::Inventory;
 use gpu::{Event, Events};
 use host::{Host, Intent, OpenDriver, Outcome, StateDir, SystemClock, Toward, open_change};
 use plan::{Plan, Wish};
-use snapshot::{Reader, Reading, Roots};
+use snapshot::{CapHandle, Reader, Reading, Roots};
 
 use crate::settings::Paths;
 
@@ -130,6 +131,13 @@ impl Machine {
             clock: &SystemClock,
             boot_id: &self.boot_id,
         })
+    }
+
+    /// Who else has capability devices open: this process reads slices through them.
+    pub fn cap_handles(minors: &BTreeSet<u32>) -> BTreeSet<CapHandle> {
+        let mut handles = snapshot::cap_handles(Path::new("/proc"), minors);
+        handles.retain(|handle| handle.pid != std::process::id());
+        handles
     }
 
     /// What the driver reports next; `None` if there was nothing within the time, or it is closed.

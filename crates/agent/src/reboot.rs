@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use units::Code;
 
 use crate::agent::{Agent, Layout};
+use crate::change::Round;
 use crate::decide::{self, Goes, MigChange, RebootAsked, State, Told};
 use crate::kept;
 
@@ -36,13 +37,8 @@ impl Agent {
     }
 
     /// Reboots the node for a change, if nothing speaks against it.
-    pub(crate) async fn reboot(
-        &mut self,
-        told: &Told,
-        inventory: &Inventory,
-        change: &MigChange,
-    ) -> Layout {
-        let done = self.try_reboot(told, inventory, change).await;
+    pub(crate) async fn reboot(&mut self, round: Round<'_>, change: &MigChange) -> Layout {
+        let done = self.try_reboot(round, change).await;
         let refusal = done.err();
         Layout {
             state: Some(match refusal {
@@ -56,12 +52,7 @@ impl Agent {
         }
     }
 
-    async fn try_reboot(
-        &mut self,
-        told: &Told,
-        inventory: &Inventory,
-        change: &MigChange,
-    ) -> Result<(), Refusal> {
+    async fn try_reboot(&mut self, round: Round<'_>, change: &MigChange) -> Result<(), Refusal> {
         let state = self.settings.paths.state.clone();
         let asked = RebootAsked {
             wanted: change.name.clone(),
@@ -70,14 +61,15 @@ impl Agent {
         let in_vain = self.memory.reboots_since.is_some();
         decide::may_reboot(kept::reboot(&state).as_ref(), &asked, in_vain)?;
         let reason = format!("the node is rebooted for {}", change.name);
-        self.free(told, &Goes::all(inventory), &reason).await?;
-        self.leave_pending(inventory, change).await?;
+        self.free(round.told, &Goes::all(round.inventory), &reason)
+            .await?;
+        self.leave_pending(round.inventory, change).await?;
         let cannot = |message: String| {
             let message = format!("the node cannot be rebooted: {message}");
             Refusal::new(Code::RebootNeeded, message)
         };
         kept::keep_reboot(&state, Some(&asked)).map_err(|error| cannot(error.to_string()))?;
-        if !self.say(told, State::Rebooting).await {
+        if !self.say(round.told, State::Rebooting).await {
             return Err(cannot("it could not be told on the node".to_owned()));
         }
         self.event(false, "Rebooting", reason.clone()).await;

@@ -9,10 +9,12 @@
 
 mod caps;
 mod features;
+mod handles;
 mod links;
 mod pci;
 mod reader;
 mod slices;
 
 pub use features::{remove_features, write_features};
+pub use handles::{CapHandle, cap_handles};
 pub use reader::{Reader, Reading, Roots};

@@ -111,7 +111,7 @@ pub fn as_before(cluster: &Cluster, node: &Node) -> Outcome {
     Ok(strategy(cluster, "single")?)
 }
 
-fn world(node: &Node) -> Result<Handle, Error> {
+pub fn world(node: &Node) -> Result<Handle, Error> {
     Handle::open(&node.world_file()).map_err(|error| Error::Cluster(error.to_string()))
 }
 

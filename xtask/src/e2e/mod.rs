@@ -9,6 +9,7 @@ mod cluster_policy;
 mod driver;
 mod endure;
 mod life;
+mod opened;
 mod plugin;
 mod pods;
 mod rbac;
@@ -96,6 +97,7 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
         endure::agent_killed_in_a_change,
     ),
     ("a node loses its power", endure::node_reboots),
+    ("a slice that is open is kept", opened::slice_is_kept),
     (
         "a node is rebooted where that is allowed",
         reboot::where_allowed,

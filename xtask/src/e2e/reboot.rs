@@ -7,8 +7,8 @@ use super::{Outcome, check};
 use crate::cluster::{Cluster, Node, until};
 use crate::error::Error;
 
-const REASON: &str = r"{.metadata.annotations.slicewright\.dev/mig-config-reason}";
-const STATE: &str = r"{.metadata.labels.nvidia\.com/mig\.config\.state}";
+pub const REASON: &str = r"{.metadata.annotations.slicewright\.dev/mig-config-reason}";
+pub const STATE: &str = r"{.metadata.labels.nvidia\.com/mig\.config\.state}";
 
 /// The node is rebooted for a mode that a reset does not bring, if that is allowed and no pod has a
 /// GPU: then the layout is there.
@@ -44,7 +44,7 @@ fn allow(cluster: &Cluster, node: &Node, annotation: &str) -> Result<(), Error> 
 }
 
 /// Waits until a field of the node contains a text.
-fn says(cluster: &Cluster, node: &Node, path: &str, text: &str) -> Outcome {
+pub fn says(cluster: &Cluster, node: &Node, path: &str, text: &str) -> Outcome {
     let mut last = String::new();
     let said = until(text, 60, || {
         let words = ["get", "node", &node.name, &format!("-o=jsonpath={path}")];

@@ -6,6 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use geometry::inventory::{Gpu, Inventory};
 use plan::{Action, GpuPlan, Plan, Policy, Refusal, Wish};
+use publish::Node;
+use snapshot::CapHandle;
 use units::{Code, GpuUuid, MigUuid};
 
 use super::desired::MigWanted;
@@ -198,6 +200,15 @@ impl Goes {
         pods
     }
 
+    /// Minor numbers of the capability devices of the slices that go.
+    pub fn minors(&self, node: &Node) -> BTreeSet<u32> {
+        let facts = self.slices.iter().filter_map(|uuid| node.slices.get(uuid));
+        let minors = facts.filter_map(|facts| facts.cap_minors);
+        minors
+            .flat_map(|(instance, compute)| [instance, compute])
+            .collect()
+    }
+
     /// The refusal that names the pods that have one of these devices, if there are any.
     pub fn hurts(&self, allocations: &[Allocation]) -> Option<Refusal> {
         let pods = self.pods(allocations);
@@ -212,4 +223,19 @@ impl Goes {
         );
         Some(Refusal::new(Code::InUse, message))
     }
+}
+
+/// The refusal that names the processes that have capability devices of slices open that go.
+pub fn opened(handles: &BTreeSet<CapHandle>) -> Option<Refusal> {
+    let processes = handles.iter();
+    let processes = processes.map(|it| format!("process {} ({})", it.pid, it.name));
+    let processes: BTreeSet<String> = processes.collect();
+    if processes.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "a slice that would go is open in {}; end what has it open",
+        Vec::from_iter(processes).join(", ")
+    );
+    Some(Refusal::new(Code::InUse, message))
 }

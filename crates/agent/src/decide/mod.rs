@@ -16,7 +16,7 @@ pub use clients::{
 pub use desired::{Desired, MigWanted, SharingConfig, Told, config_maps, resolve};
 pub use health::Health;
 pub use labels::{State, change, node_labels};
-pub use mig::{Allocation, Goes, MigChange, MigDecision, decide};
+pub use mig::{Allocation, Goes, MigChange, MigDecision, decide, opened};
 pub use moves::moves;
 pub use reboot::{RebootAsked, may_reboot};
 pub use stranded::{PodSeen, stranded};
