@@ -49,7 +49,7 @@ fn programs_that_have_a_slice_open_are_found_in_any_root() {
     );
     let others = [
         "/dev/nvidia-caps/nvidia-cap30",
-        "/tmp/nvidia-cap12",
+        "/dev/nvidia-cap12",
         "/dev/nvidia-caps/nvidia-capX",
         "socket:[12]",
     ];
