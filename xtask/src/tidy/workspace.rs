@@ -41,6 +41,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
         &["geometry", "gpu", "plan", "publish", "units"],
         &["config", "nvmlsim"],
     ),
+    ("simcluster", &[], &[]),
     (
         "agent",
         &[
