@@ -39,7 +39,8 @@ pub struct Event {
 pub trait Events: Sync {
     /// The next event; `None` if there was none within the time. The first wait starts the watch,
     /// and the first after a reset or an error starts it anew: what happens between is not
-    /// reported. GPUs that are lost when a watch starts are left out of it.
+    /// reported. GPUs that are lost when a watch starts are watched from the wait on that finds them
+    /// again.
     ///
     /// # Errors
     /// If a GPU is lost meanwhile, or the driver cannot report events.
@@ -49,7 +50,11 @@ pub trait Events: Sync {
 const WATCHED: u64 = nvmlEventTypeXidCriticalError as u64 | nvmlEventMigConfigChange as u64;
 
 /// A set of events that NVML watches for.
-pub(crate) struct EventSet(nvmlEventSet_t);
+pub(crate) struct EventSet {
+    set: nvmlEventSet_t,
+    /// Indexes of GPUs that were lost when they were to be watched.
+    left_out: Vec<c_uint>,
+}
 
 // SAFETY: NVML's handles are not bound to a thread, and NVML is thread-safe (nvml.h).
 unsafe impl Send for EventSet {}
@@ -57,22 +62,32 @@ unsafe impl Send for EventSet {}
 impl EventSet {
     /// Watches every GPU that can report events.
     fn open(functions: &Counted) -> Answer<Self> {
-        let set = Self(ask!(functions, nvmlEventSetCreate())?);
+        let mut set = Self {
+            set: ask!(functions, nvmlEventSetCreate())?,
+            left_out: Vec::new(),
+        };
         set.register_all(functions)
             .inspect_err(|_| set.free(functions))?;
         Ok(set)
     }
 
-    fn register_all(&self, functions: &Counted) -> Answer<()> {
+    fn register_all(&mut self, functions: &Counted) -> Answer<()> {
         let count: c_uint = ask!(functions, nvmlDeviceGetCount_v2())?;
         for index in 0..count {
             match self.register(functions, index) {
                 // The others are watched all the same.
-                Err(NvmlCode::GPU_IS_LOST) => {}
+                Err(NvmlCode::GPU_IS_LOST) => self.left_out.push(index),
                 answer => answer?,
             }
         }
         Ok(())
+    }
+
+    /// Watches those too that were lost before and are there again.
+    fn take_in(&mut self, functions: &Counted) {
+        let left_out = std::mem::take(&mut self.left_out);
+        let lost = |index: &c_uint| self.register(functions, *index).is_err();
+        self.left_out = left_out.into_iter().filter(lost).collect();
     }
 
     fn register(&self, functions: &Counted, index: c_uint) -> Answer<()> {
@@ -84,17 +99,17 @@ impl EventSet {
             return Ok(());
         }
         // SAFETY: device and set are of this session.
-        check(unsafe { functions.nvmlDeviceRegisterEvents(device, kinds, self.0) })
+        check(unsafe { functions.nvmlDeviceRegisterEvents(device, kinds, self.set) })
     }
 
     fn wait(&self, functions: &Counted, timeout: Duration) -> Answer<nvmlEventData_t> {
         let millis = c_uint::try_from(timeout.as_millis()).unwrap_or(c_uint::MAX);
         let mut data = crate::raw::zeroed();
         // SAFETY: the set is of this session, the out parameter a live local.
-        let mut code = unsafe { functions.nvmlEventSetWait_v2(self.0, &mut data, millis) };
+        let mut code = unsafe { functions.nvmlEventSetWait_v2(self.set, &mut data, millis) };
         if code == nvmlReturn_enum_NVML_ERROR_FUNCTION_NOT_FOUND {
             // SAFETY: as above.
-            code = unsafe { functions.nvmlEventSetWait(self.0, &mut data, millis) };
+            code = unsafe { functions.nvmlEventSetWait(self.set, &mut data, millis) };
         }
         check(code).map(|()| data)
     }
@@ -102,7 +117,7 @@ impl EventSet {
     /// Gives the set back.
     pub(crate) fn free(&self, functions: &Counted) {
         // SAFETY: the set is NVML's own and is not used afterwards.
-        let _ = unsafe { functions.nvmlEventSetFree(self.0) };
+        let _ = unsafe { functions.nvmlEventSetFree(self.set) };
     }
 }
 
@@ -116,21 +131,25 @@ impl Events for Driver {
             code,
         };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = match events.take() {
+        let mut set = match events.take() {
             Some(set) => set,
             None => EventSet::open(functions).map_err(failed)?,
         };
+        set.take_in(functions);
         let answer = set.wait(functions, timeout);
-        match answer {
+        let named = answer.and_then(|data| {
+            let uuid = ask_text!(functions, nvmlDeviceGetUUID(data.device))?;
+            Ok((data, uuid))
+        });
+        match named {
             // A set that failed once may fail for ever, such as after a GPU was lost.
             Err(code) if code != NvmlCode::TIMEOUT => set.free(functions),
             _ => *events = Some(set),
         }
-        let data = match answer {
+        let (data, uuid) = match named {
             Err(NvmlCode::TIMEOUT) => return Ok(None),
-            answer => answer.map_err(failed)?,
+            named => named.map_err(failed)?,
         };
-        let uuid = ask_text!(functions, nvmlDeviceGetUUID(data.device)).map_err(failed)?;
         let gpu = uuid.parse().map_err(|error| Error::Nonsense {
             operation: "wait for events".to_owned(),
             reason: format!("{error}"),

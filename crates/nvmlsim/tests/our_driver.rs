@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpu::{
-    ClosedReset, CommonAncestor, Driver, Events, Instances, MigMode, ReadGpus, Reset, Telemetry,
-    Topology,
+    ClosedReset, CommonAncestor, Driver, Event, EventKind, Events, Instances, MigMode, ReadGpus,
+    Reset, Telemetry, Topology,
 };
-use nvmlsim::{Handle, Options, Simulated, Spec, World};
+use nvmlsim::{Handle, Options, Simulated, Spec, World, verbs};
 use units::{Mode, Placement};
 
 fn simulated(spec: &str) -> Arc<Simulated> {
@@ -123,4 +123,47 @@ fn neighbours_share_a_switch_and_halves_of_the_machine_a_processor() {
     assert_eq!(count(CommonAncestor::Node), 8);
     assert_eq!(count(CommonAncestor::System), 16);
     assert_eq!(driver.fabric(&gpus[0]).unwrap(), None);
+}
+
+/// What is reported next.
+fn xid(driver: &Driver) -> Option<Event> {
+    driver.wait(Duration::ZERO).unwrap()
+}
+
+#[test]
+fn a_gpu_that_was_lost_is_heard_again_once_it_is_back() {
+    let spec: Spec = "2xA100-80GB".parse().unwrap();
+    let handle = Handle::in_memory(World::create(&spec, &Options::default()));
+    let driver = Driver::new(Arc::new(Simulated::new(handle.clone()))).unwrap();
+    let fault = |line| verbs::fault(&handle, &[line]).unwrap();
+    assert_eq!(xid(&driver), None);
+    fault("lose gpu=1");
+    // What is reported of it cannot be named; that nobody can hear it is an error.
+    driver.wait(Duration::ZERO).unwrap_err();
+    assert_eq!(xid(&driver), None);
+    fault("xid gpu=0 48");
+    assert_eq!(xid(&driver).unwrap().kind, EventKind::Xid(48));
+    handle.change(|world| world.gpus[1].lost = false).unwrap();
+    assert_eq!(xid(&driver), None);
+    fault("xid gpu=1 48");
+    let heard = xid(&driver).unwrap();
+    assert_eq!(heard.gpu, driver.inventory().unwrap().gpus[1].uuid);
+}
+
+#[test]
+fn a_fault_of_a_slice_is_one_of_its_gpu() {
+    let spec: Spec = "1xH100-80GB-SXM".parse().unwrap();
+    let handle = Handle::in_memory(World::create(&spec, &Options::default()));
+    let driver = Driver::new(Arc::new(Simulated::new(handle.clone()))).unwrap();
+    cut(&driver);
+    let gpu = driver.inventory().unwrap().gpus.remove(0);
+    let slice = &gpu.instances[0];
+    assert_eq!(xid(&driver), None);
+    verbs::fault(&handle, &[format!("xid gpu=0 gi={} ci=0 48", slice.id)]).unwrap();
+    let heard = xid(&driver).unwrap();
+    assert_eq!(heard.gpu, gpu.uuid);
+    assert_eq!(
+        (heard.gpu_instance, heard.compute_instance),
+        (Some(slice.id), Some(0))
+    );
 }

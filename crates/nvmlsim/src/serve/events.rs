@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use gpu::sys::*;
 
-use super::library::mig_id;
 use super::{Answer, Out, Simulated};
 use crate::code::{INVALID_ARGUMENT, TIMEOUT};
 use crate::simulated::Id;
@@ -104,19 +103,11 @@ pub fn nvmlEventSetWait(
     nvmlEventSetWait_v2(sim, set, data, timeoutms)
 }
 
-/// The event as `nvml.h` has it: of an instance that is still there, with the MIG device's handle.
+/// The event as `nvml.h` has it: of a GPU, also where it is about one of its instances.
 fn describe(world: &World, event: &Event) -> nvmlEventData_t {
     let (instance, compute) = event.instance.unzip();
-    let slice = event.instance.and_then(|(instance, compute)| {
-        let instance = world
-            .gpus
-            .get(event.gpu as usize)?
-            .instance(instance)
-            .ok()?;
-        Some(mig_id(event.gpu, instance, instance.compute(compute).ok()?))
-    });
     nvmlEventData_t {
-        device: slice.unwrap_or(world.gpu_id(event.gpu)).handle(),
+        device: world.gpu_id(event.gpu).handle(),
         eventType: kind(event),
         eventData: match event.what {
             EventKind::Xid(xid) => xid.into(),
