@@ -199,12 +199,17 @@ impl Agent {
         self.machine.close();
     }
 
-    fn note_events(&mut self, first: gpu::Event, more: &mut UnboundedReceiver<gpu::Event>) {
+    fn note_events(
+        &mut self,
+        first: Option<gpu::Event>,
+        more: &mut UnboundedReceiver<Option<gpu::Event>>,
+    ) {
         let now = self.begun.elapsed();
         let mut next = Some(first);
         while let Some(event) = next {
-            if let Some(fault) = events::fault(&event, &self.settings.xids) {
-                tracing::warn!(gpu = %event.gpu, "{}", fault.what);
+            let fault = event.and_then(|event| events::fault(&event, &self.settings.xids));
+            if let Some(fault) = fault {
+                tracing::warn!(gpu = %fault.gpu, "{}", fault.what);
                 self.memory.health.report(now, fault);
             }
             next = more.try_recv().ok();

@@ -15,8 +15,9 @@ const WAIT: Duration = Duration::from_millis(500);
 /// How long to leave an event source alone that failed: losing it says nothing about devices.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Follows what the driver reports on a thread of its own, until the receiver is dropped.
-pub fn follow(machine: Arc<Machine>) -> UnboundedReceiver<Event> {
+/// Follows what the driver reports on a thread of its own, until the receiver is dropped. `None`: it
+/// cannot be heard any more, as when a GPU is lost, so that it is time to look.
+pub fn follow(machine: Arc<Machine>) -> UnboundedReceiver<Option<Event>> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {
         let mut quiet = false;
@@ -24,7 +25,7 @@ pub fn follow(machine: Arc<Machine>) -> UnboundedReceiver<Event> {
             match machine.wait_event(WAIT) {
                 Ok(None) => quiet = false,
                 Ok(Some(event)) => {
-                    if sender.send(event).is_err() {
+                    if sender.send(Some(event)).is_err() {
                         return;
                     }
                 }
@@ -32,6 +33,8 @@ pub fn follow(machine: Arc<Machine>) -> UnboundedReceiver<Event> {
                 Err(error) => {
                     if !quiet {
                         tracing::warn!("faults cannot be heard of for now: {error}");
+                        // Whether anybody is left to look does not matter here.
+                        let _ = sender.send(None);
                     }
                     quiet = true;
                     std::thread::sleep(PAUSE);

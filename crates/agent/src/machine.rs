@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use geometry::inventory::Inventory;
@@ -21,6 +21,8 @@ pub struct Machine {
     paths: Paths,
     boot_id: String,
     open: Mutex<Option<Arc<Open>>>,
+    /// Told when the driver is opened.
+    opened: Condvar,
 }
 
 struct Open {
@@ -36,6 +38,7 @@ impl Machine {
             // Only told to people, so that a system without it works all the same.
             boot_id: host::boot_id().unwrap_or_default(),
             open: Mutex::default(),
+            opened: Condvar::new(),
         }
     }
 
@@ -65,6 +68,7 @@ impl Machine {
             reader: Mutex::new(Reader::new(roots)),
         });
         *slot = Some(Arc::clone(&open));
+        self.opened.notify_all();
         Ok(open)
     }
 
@@ -145,14 +149,12 @@ impl Machine {
     /// # Errors
     /// As the driver says.
     pub fn wait_event(&self, timeout: Duration) -> Result<Option<Event>, gpu::Error> {
-        let open = self.slot().clone();
-        match open {
-            Some(open) => open.driver.gpu().wait(timeout),
-            None => {
-                std::thread::sleep(timeout);
-                Ok(None)
-            }
-        }
+        let is_closed = |slot: &mut Option<Arc<Open>>| slot.is_none();
+        let slot = self
+            .opened
+            .wait_timeout_while(self.slot(), timeout, is_closed);
+        let open = slot.unwrap_or_else(PoisonError::into_inner).0.clone();
+        open.map_or(Ok(None), |open| open.driver.gpu().wait(timeout))
     }
 }
 

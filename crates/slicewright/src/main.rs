@@ -8,11 +8,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let env = cli::Env::of_process();
-    let status = cli::run(
-        std::env::args_os(),
-        &env,
-        &mut stdout().lock(),
-        &mut stderr().lock(),
-    );
+    // Not locked: the agent's threads write too, and would wait for ever.
+    let status = cli::run(std::env::args_os(), &env, &mut stdout(), &mut stderr());
     ExitCode::from(status)
 }
