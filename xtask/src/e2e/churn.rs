@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::endure::{label, strategy, workload};
 use super::pods::apply;
+use super::steps::{label, strategy, workload};
 use super::{Outcome, check};
 use crate::cluster::{Cluster, Node, until};
 use crate::error::Error;

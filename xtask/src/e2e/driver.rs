@@ -1,56 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a node says of itself while its driver is replaced.
+//! What a node says of itself while it has no driver: while it is replaced, and before it is
+//! installed.
 
-use super::{Failure, Outcome, check};
-use crate::cluster::{Cluster, until};
+use super::steps::{becomes, field, fresh_agent};
+use super::{Outcome, check};
+use crate::cluster::{Cluster, NAMESPACE, Node, until};
+use crate::error::Error;
 
-const NODE: &str = "gpu-worker-02";
 /// A deploy label that GPU Operator's driver manager pauses.
 const LABEL: &str = "nvidia.com/gpu.deploy.device-plugin";
 
 /// Nothing that the node publishes says that it has a driver while it has none to use.
 pub fn replaced(cluster: &Cluster) -> Outcome {
-    says(cluster, "True True")?;
+    let node = &cluster.nodes()[1];
+    says(cluster, node, "True True")?;
     let paused = format!("{LABEL}=paused-for-driver-upgrade");
-    cluster.kubectl(&["label", "node", NODE, &paused])?;
-    let told = says(cluster, "False False")
-        .and_then(|()| agrees(cluster, "0"))
-        .and_then(|()| {
-            let finding = field(cluster, "gpunode", "{.status.findings[*].code}")?;
-            check(finding == "driver-missing", || {
-                format!("findings of the GpuNode: {finding:?}")
-            })
-        });
+    cluster.kubectl(&["label", "node", &node.name, &paused])?;
+    let told = says(cluster, node, "False False")
+        .and_then(|()| agrees(cluster, node, "0"))
+        .and_then(|()| misses_its_driver(cluster, node));
     // Also after a failure: other scenarios use the node.
-    cluster.kubectl(&["label", "node", NODE, &format!("{LABEL}-")])?;
+    cluster.kubectl(&["label", "node", &node.name, &format!("{LABEL}-")])?;
     told?;
-    says(cluster, "True True")?;
-    agrees(cluster, "1")
+    says(cluster, node, "True True")?;
+    agrees(cluster, node, "1")
 }
 
-/// Waits until the conditions Ready and DriverReady are these.
-fn says(cluster: &Cluster, conditions: &str) -> Outcome {
-    let of = |kind: &str| format!("{{.status.conditions[?(@.type=='{kind}')].status}}");
-    let path = format!("{} {}", of("Ready"), of("DriverReady"));
-    let what = format!("the GpuNode to be {conditions} (Ready, DriverReady)");
-    Ok(until(&what, 30, || {
-        let said = field(cluster, "gpunode", &path)?;
-        Ok((said == conditions).then_some(()))
+/// An agent that finds no driver waits for it, says so, and serves once it is there.
+pub fn comes_later(cluster: &Cluster) -> Outcome {
+    let node = &cluster.nodes()[1];
+    move_library(node, "", ".away")?;
+    let waits = fresh_agent(cluster, node)
+        .map_err(super::Failure::from)
+        .and_then(|()| says(cluster, node, "False False"))
+        .and_then(|()| misses_its_driver(cluster, node))
+        .and_then(|()| waits_quietly(cluster, node));
+    // Also after a failure: other scenarios use the node.
+    move_library(node, ".away", "")?;
+    waits?;
+    says(cluster, node, "True True")?;
+    agrees(cluster, node, "1")
+}
+
+/// Gives the driver's library another name, as seen by every process.
+fn move_library(node: &Node, from: &str, to: &str) -> Result<(), Error> {
+    let path = "/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1";
+    let words = ["mv", &format!("{path}{from}"), &format!("{path}{to}")];
+    node.exec(10, &words).map(|_| ())
+}
+
+/// The agent runs, was never started again, and says that it is not ready. No GPU can be had.
+fn waits_quietly(cluster: &Cluster, node: &Node) -> Outcome {
+    let words = [
+        "get",
+        "pods",
+        &format!("--namespace={NAMESPACE}"),
+        &format!("--field-selector=spec.nodeName={}", node.name),
+        "--selector=app.kubernetes.io/component=agent",
+        "-o=jsonpath={range .items[*].status.containerStatuses[0]}{.restartCount} {.ready}{end}",
+    ];
+    let path = r"{.status.allocatable.nvidia\.com/gpu}";
+    Ok(until("an agent that waits, and no GPU", 30, || {
+        let pods = cluster.kubectl(&words)?;
+        let usable = field(cluster, node, "node", path)?;
+        Ok((pods == "0 false" && usable == "0").then_some(()))
     })?)
 }
 
-/// Waits until the kubelet and the GpuNode both count so many usable GPUs.
-fn agrees(cluster: &Cluster, healthy: &str) -> Outcome {
-    let what = format!("kubelet and GpuNode to count {healthy} usable GPUs");
-    let counted = until(&what, 30, || {
-        let kubelet = field(cluster, "node", r"{.status.allocatable.nvidia\.com/gpu}")?;
-        let path = "{.status.resources[?(@.name=='nvidia.com/gpu')].healthy}";
-        let told = field(cluster, "gpunode", path)?;
-        Ok((kubelet == healthy && told == healthy).then_some(()))
-    });
-    counted.map_err(Failure::from)
+fn misses_its_driver(cluster: &Cluster, node: &Node) -> Outcome {
+    let finding = field(cluster, node, "gpunode", "{.status.findings[*].code}")?;
+    check(finding == "driver-missing", || {
+        format!("findings of the GpuNode: {finding:?}")
+    })
 }
 
-fn field(cluster: &Cluster, kind: &str, path: &str) -> Result<String, crate::error::Error> {
-    cluster.kubectl(&["get", kind, NODE, &format!("-o=jsonpath={path}")])
+/// Waits until the conditions Ready and DriverReady are these.
+fn says(cluster: &Cluster, node: &Node, conditions: &str) -> Outcome {
+    let of = |kind: &str| format!("{{.status.conditions[?(@.type=='{kind}')].status}}");
+    let path = format!("{} {}", of("Ready"), of("DriverReady"));
+    becomes(cluster, node, "gpunode", &path, conditions)
+}
+
+/// Waits until the kubelet and the GpuNode both count so many usable GPUs.
+fn agrees(cluster: &Cluster, node: &Node, healthy: &str) -> Outcome {
+    let path = r"{.status.allocatable.nvidia\.com/gpu}";
+    becomes(cluster, node, "node", path, healthy)?;
+    let path = "{.status.resources[?(@.name=='nvidia.com/gpu')].healthy}";
+    becomes(cluster, node, "gpunode", path, healthy)
 }

@@ -5,139 +5,16 @@
 
 use std::time::{Duration, Instant};
 
-use nvmlsim::{Handle, verbs};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::pods::{apply, delete, wait_for_phase};
+use super::pods::{apply, delete};
+use super::steps::{
+    as_before, fault, fresh_agent, label, passed, settled, strategy, struck, unharmed, workload,
+    world,
+};
 use super::{Outcome, check};
 use crate::cluster::{Cluster, NAMESPACE, Node, until};
-use crate::error::Error;
-use crate::image::VALIDATION;
-
-/// A pod that uses what it gets until it ends, and fails when that changes.
-pub fn workload(name: &str, node: &str, resource: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": { "name": name },
-        "spec": {
-            "nodeSelector": { "kubernetes.io/hostname": node },
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 1,
-            "containers": [{
-                "name": "main",
-                "image": VALIDATION,
-                "imagePullPolicy": "Never",
-                "resources": { "limits": { (format!("nvidia.com/{resource}")): 1 } },
-            }],
-        },
-    })
-}
-
-/// Waits until a workload has passed its test.
-pub fn passed(cluster: &Cluster, pod: &str) -> Outcome {
-    wait_for_phase(cluster, pod, "Running")?;
-    let passes = || {
-        let logs = cluster.kubectl(&["logs", pod]).unwrap_or_default();
-        Ok(logs.contains("Test PASSED").then_some(()))
-    };
-    Ok(until(&format!("test of pod {pod}"), 30, passes)?)
-}
-
-/// Checks that a pod runs, and that nothing of it was started again.
-fn unharmed(cluster: &Cluster, pod: &str) -> Outcome {
-    let path = "-o=jsonpath={.status.phase} {.status.containerStatuses[0].restartCount}";
-    let state = cluster.kubectl(&["get", "pod", pod, path])?;
-    let logs = cluster.kubectl(&["logs", pod]).unwrap_or_default();
-    check(state == "Running 0", || {
-        format!("pod {pod}: {state}: {logs}")
-    })
-}
-
-/// Asks for a layout.
-pub fn label(cluster: &Cluster, node: &Node, config: &str) -> Result<(), Error> {
-    let name = &node.name;
-    let label = format!("nvidia.com/mig.config={config}");
-    cluster
-        .kubectl(&["label", "node", name, &label, "--overwrite"])
-        .map(|_| ())
-}
-
-/// Waits until the node has that layout, told as success, and offers it.
-pub fn settled(
-    cluster: &Cluster,
-    node: &Node,
-    config: &str,
-    resource: &str,
-    count: u32,
-) -> Outcome {
-    let what = format!("{config} on {}", node.name);
-    let path = format!(
-        "-o=jsonpath={{.metadata.labels.nvidia\\.com/mig\\.config\\.state}} \
-         {{.status.allocatable.nvidia\\.com/{}}}",
-        resource.replace('.', "\\.")
-    );
-    let wanted = format!("success {count}");
-    let mut last = String::new();
-    let reached = until(&what, 90, || {
-        last = cluster
-            .kubectl(&["get", "node", &node.name, &path])
-            .unwrap_or_default();
-        Ok((last == wanted).then_some(()))
-    });
-    check(reached.is_ok(), || {
-        format!("{what}: {last}, expected {wanted}")
-    })
-}
-
-/// Sets the strategy of the cluster.
-pub fn strategy(cluster: &Cluster, strategy: &str) -> Result<(), Error> {
-    let patch = json!({ "spec": { "mig": { "strategy": strategy } } }).to_string();
-    let words = [
-        "patch",
-        "clusterpolicy",
-        "cluster-policy",
-        "--type=merge",
-        "-p",
-        &patch,
-    ];
-    cluster.kubectl(&words).map(|_| ())
-}
-
-/// Takes label and strategy back.
-pub fn as_before(cluster: &Cluster, node: &Node) -> Outcome {
-    label(cluster, node, "all-disabled")?;
-    settled(cluster, node, "all-disabled", "gpu", 1)?;
-    cluster.kubectl(&["label", "node", &node.name, "nvidia.com/mig.config-"])?;
-    Ok(strategy(cluster, "single")?)
-}
-
-pub fn world(node: &Node) -> Result<Handle, Error> {
-    Handle::open(&node.world_file()).map_err(|error| Error::Cluster(error.to_string()))
-}
-
-pub fn fault(node: &Node, line: &str) -> Result<(), Error> {
-    verbs::fault(&world(node)?, &[line]).map_err(|error| Error::Cluster(error.to_string()))
-}
-
-/// Ends the agent's pod, so that the next is there at once: a container that dies again and again
-/// waits longer and longer.
-fn fresh_agent(cluster: &Cluster, node: &Node) -> Result<(), Error> {
-    let namespace = format!("--namespace={NAMESPACE}");
-    let selector = format!("--field-selector=spec.nodeName={}", node.name);
-    let app = "--selector=app.kubernetes.io/component=agent";
-    let words = [
-        "delete",
-        "pod",
-        &namespace,
-        &selector,
-        app,
-        "--now",
-        "--wait=false",
-    ];
-    cluster.kubectl(&words).map(|_| ())
-}
 
 /// A pod on a slice of a node that is cut into all sorts.
 fn enduring_pod(cluster: &Cluster, node: &Node) -> Outcome {
@@ -243,9 +120,6 @@ fn foreign_change(cluster: &Cluster, node: &Node) -> Outcome {
     }
     let repaired = || {
         let world = world(node)?;
-        let world = world
-            .world()
-            .map_err(|error| Error::Cluster(error.to_string()))?;
         Ok((world.gpus[0].instances.len() == 7).then_some(()))
     };
     until("repair of the layout", 60, repaired)?;
@@ -270,15 +144,7 @@ pub fn agent_killed_in_a_change(cluster: &Cluster) -> Outcome {
             fault(node, "clear")?;
             fault(node, &format!("{effect} {call} gpu=0 nth={nth}"))?;
             label(cluster, node, config)?;
-            let killed = || {
-                let world = world(node)?;
-                let world = world
-                    .world()
-                    .map_err(|error| Error::Cluster(error.to_string()))?;
-                let has_struck = world.rules.iter().all(|rule| rule.seen >= rule.nth);
-                Ok(has_struck.then_some(()))
-            };
-            until(&format!("{effect} {call}"), 60, killed)?;
+            struck(node, &format!("{effect} {call}"))?;
             fresh_agent(cluster, node)?;
             let (resource, count) = match config {
                 "all-1g.10gb" => ("mig-1g.10gb", 7),
@@ -378,25 +244,4 @@ fn controlled(cluster: &Cluster) -> Vec<String> {
     ready
         .filter_map(|status| Some(status["containerID"].as_str()?.to_owned()))
         .collect()
-}
-
-/// A fault that the driver reports takes the GPU out, with the reason on the node.
-pub fn fault_is_seen(cluster: &Cluster) -> Outcome {
-    let node = &cluster.nodes()[1];
-    fault(node, "xid gpu=0 79")?;
-    let path =
-        "-o=jsonpath={.status.capacity.nvidia\\.com/gpu} {.status.allocatable.nvidia\\.com/gpu}";
-    until("the GPU to be out", 60, || {
-        let counts = cluster.kubectl(&["get", "node", &node.name, path])?;
-        Ok((counts == "1 0").then_some(()))
-    })?;
-    let faults = "-o=jsonpath={.status.gpus[0].faults[0]}";
-    let told = cluster.kubectl(&["get", "gpunode", &node.name, faults])?;
-    check(told == "XID 79", || format!("told is {told:?}"))?;
-    // Its successor has heard of nothing.
-    fresh_agent(cluster, node)?;
-    Ok(until("the GPU to be back", 60, || {
-        let counts = cluster.kubectl(&["get", "node", &node.name, path])?;
-        Ok((counts == "1 1").then_some(()))
-    })?)
 }

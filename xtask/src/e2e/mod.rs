@@ -5,15 +5,18 @@
 //! what it wants to see, never for a time.
 
 mod churn;
+mod clients;
 mod cluster_policy;
 mod driver;
 mod endure;
+mod health;
 mod life;
 mod opened;
 mod plugin;
 mod pods;
 mod rbac;
 mod reboot;
+mod steps;
 mod tutorial;
 
 use std::path::{Path, PathBuf};
@@ -84,6 +87,10 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
         driver::replaced,
     ),
     (
+        "the driver of a GPU comes after the agent",
+        driver::comes_later,
+    ),
+    (
         "an agent may write its own node and keys only",
         rbac::agent_is_kept_to_its_node,
     ),
@@ -102,7 +109,13 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
         "a node is rebooted where that is allowed",
         reboot::where_allowed,
     ),
-    ("a fault of a GPU is seen", endure::fault_is_seen),
+    ("a fault of a GPU is seen", health::fault_is_seen),
+    ("a lost GPU comes back", health::lost_and_back),
+    ("a reset ends faults of a GPU", health::reset_heals),
+    (
+        "clients of GPUs are paused for changes only",
+        clients::paused_for_a_change,
+    ),
     ("layouts change under pods", churn::under_pods),
 ];
 

@@ -3,8 +3,8 @@
 
 use nvmlsim::world::Instance;
 
-use super::endure::{as_before, label, settled, strategy, world};
 use super::reboot::{REASON, STATE, says};
+use super::steps::{as_before, label, settled, strategy, world};
 use super::{Outcome, check};
 use crate::cluster::{Cluster, Node};
 use crate::error::Error;
@@ -46,8 +46,7 @@ fn largest(node: &Node) -> Result<String, Error> {
 }
 
 fn instances(node: &Node) -> Result<Vec<Instance>, Error> {
-    let world = world(node)?.world();
-    let world = world.map_err(|error| Error::Cluster(error.to_string()))?;
+    let world = world(node)?;
     let gpus = world.gpus.iter();
     Ok(gpus.flat_map(|gpu| gpu.instances.clone()).collect())
 }

@@ -41,7 +41,12 @@ pub fn apply(cluster: &Cluster, objects: &Value) -> Result<(), Error> {
 pub fn wait_for_phase(cluster: &Cluster, pod: &str, phase: &str) -> Result<(), Error> {
     let condition = format!("--for=jsonpath={{.status.phase}}={phase}");
     let words = ["wait", &condition, &format!("pod/{pod}"), "--timeout=60s"];
-    cluster.kubectl(&words).map(|_| ())
+    let Err(late) = cluster.kubectl(&words) else {
+        return Ok(());
+    };
+    let status = cluster.kubectl(&["get", "pod", pod, "-o=jsonpath={.status}"]);
+    let status = status.unwrap_or_default();
+    Err(Error::Cluster(format!("{late}; its status: {status}")))
 }
 
 /// Removes a pod and waits for its end.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A machine whose GPUs cannot be reset, as under many hypervisors: the MIG mode comes with a reboot.
 
-use super::endure::{as_before, fault, label, passed, settled, workload};
 use super::pods::{apply, delete};
+use super::steps::{as_before, fault, label, passed, settled, workload};
 use super::{Outcome, check};
 use crate::cluster::{Cluster, Node, until};
 use crate::error::Error;
