@@ -42,7 +42,8 @@ has() {
         "count=\$(allocatable $1 '$(echo "$2" | sed 's/\./\\./g')') && [ \"\${count:-0}\" = $3 ]"
 }
 
-# pod NAMESPACE NAME RESOURCE COUNT [SELECTOR]: a workload that uses what it gets.
+# pod NAMESPACE NAME RESOURCE COUNT [SELECTOR]: a workload that uses what it gets, also on a node that
+# is cordoned to be looked at.
 pod() {
     command kubectl apply -f - << POD
 apiVersion: v1
@@ -52,6 +53,7 @@ spec:
   restartPolicy: Never
   terminationGracePeriodSeconds: 1
   nodeSelector: {${5:-}}
+  tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists}]
   containers:
   - name: main
     image: slicewright.dev/validation:dev
@@ -72,16 +74,60 @@ gone() {
     command kubectl delete pod -n "$1" "$2" --now --timeout=60s
 }
 
+# refused NAMESPACE RESOURCE: one pod more is refused by the namespace's quota.
+refused() {
+    if pod "$1" too-many "$2" 1 2> "$SCRATCH/quota"; then fail "$1: one $2 too many is taken"; fi
+    grep -q 'exceeded quota' "$SCRATCH/quota" || fail "not refused by the quota: $(cat "$SCRATCH/quota")"
+}
+
+# quota NAME RESOURCE COUNT: a quota of team-b, known to the API server.
+quota() {
+    kubectl apply -f - << QUOTA
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: $1, namespace: team-b}
+spec: {hard: {requests.nvidia.com/$2: "$3"}}
+QUOTA
+    eventually "quota $1 is known" "command kubectl get resourcequota $1 -n team-b -o jsonpath='{.status.hard}' | grep '$2'"
+}
+
+container() {
+    command kubectl get pod -n "$1" "$2" -o jsonpath='{.status.containerStatuses[0].containerID}'
+}
+
+drv() {
+    DRIVER_POD=$(kubectl get pods -n gpu-operator --field-selector spec.nodeName=gpu-worker-01 -o name | grep nvidia-driver-daemonset | head -n1)
+    kubectl exec -n gpu-operator "${DRIVER_POD}" -- nvidia-smi -L
+}
+
 state() {
     kubectl wait node/gpu-worker-01 --for=jsonpath='{.metadata.labels.nvidia\.com/mig\.config\.state}'=success --timeout=15m
+}
+
+# edited FROM TO: another number of replicas in the sharing config.
+edited() {
+    kubectl get configmap -n gpu-operator gpu-sharing-config -o yaml | sed "s/replicas: $1/replicas: $2/" | kubectl apply -f -
+}
+
+# changed PROFILE RESOURCE COUNT: to that profile by the procedure that people follow.
+changed() {
+    kubectl cordon gpu-worker-01
+    kubectl drain gpu-worker-01 --ignore-daemonsets --delete-emptydir-data
+    kubectl label node gpu-worker-01 nvidia.com/mig.config="$1" --overwrite
+    has gpu-worker-01 "mig-$2" "$3"
+    state
+    [ "$(drv | grep -c "MIG $2")" = "$3" ] || fail "$3 slices of $2"
+    pod team-b validation "mig-$2" 1 'kubernetes.io/hostname: gpu-worker-01'
+    passed team-b validation
+    gone team-b validation
+    kubectl uncordon gpu-worker-01
 }
 
 step "A: look"
 for namespace in team-a team-b; do kubectl create namespace $namespace; done
 has gpu-worker-01 gpu 1
 kubectl get nodes -L nvidia.com/gpu.present -L nvidia.com/gpu.product -L nvidia.com/mig.capable -L nvidia.com/mig.config -L nvidia.com/mig.config.state | grep 'gpu-worker-01.*true.*NVIDIA-H100.*true'
-DRIVER_POD=$(kubectl get pods -n gpu-operator --field-selector spec.nodeName=gpu-worker-01 -o name | grep nvidia-driver-daemonset | head -n1)
-[ "$(kubectl exec -n gpu-operator "${DRIVER_POD}" -- nvidia-smi -L | wc -l)" = 1 ] || fail "one line a GPU"
+[ "$(drv | wc -l)" = 1 ] || fail "one line a GPU"
 [ "$(kubectl get node gpu-worker-01 -o jsonpath='{.metadata.labels}' | jq 'with_entries(select(.key | startswith("nvidia.com/"))) | length')" -ge 26 ] || fail "labels"
 kubectl get node gpu-worker-01 -o jsonpath='{.metadata.labels.nvidia\.com/mig\.config}{"\n"}'
 kubectl get clusterpolicy cluster-policy -o yaml | grep 'strategy: single'
@@ -97,8 +143,7 @@ kubectl patch clusterpolicy cluster-policy --type='json' -p='[{"op":"replace","p
 kubectl label node gpu-worker-01 nvidia.com/mig.config=all-1g.10gb --overwrite
 state
 [ "$(kubectl get node gpu-worker-01 -o jsonpath='{.metadata.labels.nvidia\.com/mig\.config\.state}{"\n"}')" = success ] || fail "state"
-DRIVER_POD=$(kubectl get pods -n gpu-operator --field-selector spec.nodeName=gpu-worker-01 -o name | grep nvidia-driver-daemonset | head -n1)
-[ "$(kubectl exec -n gpu-operator "${DRIVER_POD}" -- nvidia-smi -L | grep -c 'MIG 1g.10gb')" = 7 ] || fail "7 slices"
+[ "$(drv | grep -c 'MIG 1g.10gb')" = 7 ] || fail "7 slices"
 has gpu-worker-01 gpu 7
 kubectl describe node gpu-worker-01 | grep 'nvidia.com/gpu: *7'
 [ "$(label gpu-worker-01 'nvidia\.com/gpu\.product')" = NVIDIA-H100-80GB-HBM3-MIG-1g.10gb ] || fail "product"
@@ -115,6 +160,14 @@ phase team-a by-name Pending
 gone team-a by-name
 gone team-a single
 
+step "D2: under single a quota counts nvidia.com/gpu"
+quota single gpu 3
+for name in first second third; do pod team-b $name gpu 1; done
+for name in first second third; do passed team-b $name; done
+refused team-b gpu
+for name in first second third; do gone team-b $name; done
+kubectl delete resourcequota single -n team-b
+
 step "B4: mixed, all-balanced"
 kubectl patch clusterpolicy cluster-policy --type='json' -p='[{"op":"replace","path":"/spec/mig/strategy","value":"mixed"}]'
 kubectl label node gpu-worker-01 nvidia.com/mig.config=all-balanced --overwrite
@@ -125,6 +178,15 @@ has gpu-worker-01 mig-3g.40gb 1
 has gpu-worker-01 gpu 0
 kubectl get node gpu-worker-01 -o jsonpath='{.status.allocatable}'
 has gpu-worker-02 gpu 1
+
+step "B10: strategy none knows no slices, and says what it means"
+kubectl patch clusterpolicy cluster-policy --type='json' -p='[{"op":"replace","path":"/spec/mig/strategy","value":"none"}]'
+has gpu-worker-01 mig-1g.10gb 0
+has gpu-worker-01 gpu 1
+eventually "the product is the board" "[ \"\$(label gpu-worker-01 'nvidia\.com/gpu\.product')\" = NVIDIA-H100-80GB-HBM3 ]"
+kubectl patch clusterpolicy cluster-policy --type='json' -p='[{"op":"replace","path":"/spec/mig/strategy","value":"mixed"}]'
+has gpu-worker-01 mig-1g.10gb 2
+has gpu-worker-01 gpu 0
 
 step "B8: a whole GPU on a node that is cut stays pending, and it is told why"
 pod team-a whole gpu 1 'kubernetes.io/hostname: gpu-worker-01'
@@ -170,6 +232,7 @@ kubectl label node gpu-worker-01 nvidia.com/mig.config=five-1g-one-2g --overwrit
 state
 pod team-a mixed mig-2g.20gb 1
 passed team-a mixed
+CONTAINER=$(container team-a mixed)
 kubectl label node gpu-worker-01 nvidia.com/mig.config=all-1g.10gb --overwrite
 eventually "refused" "[ \"\$(label gpu-worker-01 'nvidia\.com/mig\.config\.state')\" = failed ]"
 eventually "the pod is named" "command kubectl get node gpu-worker-01 -o jsonpath='{.metadata.annotations.slicewright\.dev/mig-config-reason}' | grep team-a/mixed"
@@ -178,6 +241,7 @@ kubectl label node gpu-worker-01 nvidia.com/mig.config=all-balanced --overwrite
 has gpu-worker-01 mig-3g.40gb 1
 state
 phase team-a mixed Running
+[ "$(container team-a mixed)" = "$CONTAINER" ] || fail "the container is another one"
 gone team-a mixed
 
 step "C1, C2: time-slicing by label"
@@ -244,8 +308,12 @@ kubectl scale -n team-a deployment/shared-gpu-validation --replicas=4
 kubectl rollout status -n team-a deployment/shared-gpu-validation --timeout=60s
 [ "$(kubectl get pods -n team-a -l app=shared-gpu-validation | grep -c Running)" = 4 ] || fail "four run"
 eventually "the quota is used up" "kubectl describe resourcequota shared-gpu-quota -n team-a | grep 'gpu.shared *4 *4'"
-if pod team-a fifth gpu.shared 1 2> "$SCRATCH/quota"; then fail "the fifth is not refused"; fi
-grep -q 'exceeded quota' "$SCRATCH/quota" || fail "not refused by the quota"
+refused team-a gpu.shared
+kubectl scale -n team-a deployment/shared-gpu-validation --replicas=3
+eventually "one has ended" "command kubectl get resourcequota shared-gpu-quota -n team-a -o jsonpath='{.status.used}' | grep '\"3\"'"
+pod team-a fifth gpu.shared 1
+passed team-a fifth
+gone team-a fifth
 
 step "C4: two replicas for one container are refused at the kubelet"
 kubectl delete resourcequota shared-gpu-quota -n team-a
@@ -263,10 +331,22 @@ kubectl rollout restart -n gpu-operator daemonset/nvidia-device-plugin-daemonset
 kubectl rollout status -n gpu-operator daemonset/nvidia-device-plugin-daemonset
 has gpu-worker-02 gpu.shared 6
 [ "$(kubectl get pods -n team-a -l app=shared-gpu-validation | grep -c Running)" = 2 ] || fail "a restart hurt pods"
-kubectl get configmap -n gpu-operator gpu-sharing-config -o yaml | sed 's/replicas: 6/replicas: 1/' | kubectl apply -f -
+edited 6 1
 eventually "broken: the last good one stays, and it is told" "command kubectl describe node gpu-worker-02 | grep config-invalid"
 has gpu-worker-02 gpu.shared 6
-kubectl get configmap -n gpu-operator gpu-sharing-config -o yaml | sed 's/replicas: 1/replicas: 4/' | kubectl apply -f -
+edited 1 4
+has gpu-worker-02 gpu.shared 4
+
+step "C6: fewer replicas than are in use: down to those, and then to what is wanted"
+kubectl scale -n team-a deployment/shared-gpu-validation --replicas=4
+kubectl rollout status -n team-a deployment/shared-gpu-validation --timeout=60s
+edited 4 3
+eventually "it is told" "command kubectl get gpunode gpu-worker-02 -o jsonpath='{.status.findings}' | grep still-allocated"
+has gpu-worker-02 gpu.shared 4
+kubectl scale -n team-a deployment/shared-gpu-validation --replicas=3
+has gpu-worker-02 gpu.shared 3
+[ "$(kubectl get pods -n team-a -l app=shared-gpu-validation | grep -c Running)" = 3 ] || fail "pods were hurt"
+edited 3 4
 has gpu-worker-02 gpu.shared 4
 
 step "C7: back to exclusive; GPUs in use come back when their pods end"
@@ -284,24 +364,30 @@ kubectl label node gpu-worker-01 nvidia.com/device-plugin.config=slices-2 --over
 has gpu-worker-01 mig-1g.10gb.shared 4
 has gpu-worker-01 mig-1g.10gb 0
 has gpu-worker-01 mig-3g.40gb 1
+
+step "D2: the renamed name is counted by itself"
+quota shared-slices mig-1g.10gb.shared 4
+for name in first second third fourth; do pod team-b $name mig-1g.10gb.shared 1; done
+for name in first second third fourth; do passed team-b $name; done
+refused team-b mig-1g.10gb.shared
+for name in first second third fourth; do gone team-b $name; done
+kubectl delete resourcequota shared-slices -n team-b
 kubectl label node gpu-worker-01 nvidia.com/device-plugin.config-
 has gpu-worker-01 mig-1g.10gb 2
 
-step "D2: each quota counts its exact name"
-kubectl apply -f - << QUOTA
-apiVersion: v1
-kind: ResourceQuota
-metadata: {name: slices, namespace: team-b}
-spec: {hard: {requests.nvidia.com/mig-1g.10gb: "1", requests.nvidia.com/gpu: "0"}}
-QUOTA
-eventually "the quota is known" "command kubectl describe resourcequota slices -n team-b | grep mig-1g.10gb"
-pod team-b one mig-1g.10gb 1
-passed team-b one
-if pod team-b another mig-1g.10gb 1 2> "$SCRATCH/quota"; then fail "the second slice is not refused"; fi
+step "D2: each quota counts its exact name, and one on gpu limits no slice"
+kubectl label node gpu-worker-01 nvidia.com/mig.config=five-1g-one-2g --overwrite
+has gpu-worker-01 mig-1g.10gb 5
+quota slices mig-1g.10gb 3
+quota whole gpu 0
+for name in first second third; do pod team-b $name mig-1g.10gb 1; done
+for name in first second third; do passed team-b $name; done
+refused team-b mig-1g.10gb
 pod team-b other-name mig-2g.20gb 1
 passed team-b other-name
-gone team-b one
-gone team-b other-name
+for name in first second third other-name; do gone team-b $name; done
+kubectl label node gpu-worker-01 nvidia.com/mig.config=all-balanced --overwrite
+has gpu-worker-01 mig-3g.40gb 1
 
 step "B9: request and limit that differ, and fractions, are refused by the API server"
 for amount in '{limits: {nvidia.com/gpu: 2}, requests: {nvidia.com/gpu: 1}}' '{limits: {nvidia.com/gpu: 500m}}'; do
@@ -315,17 +401,8 @@ done
 
 step "E1, E2: change by hand, and back"
 PREVIOUS_PROFILE=$(kubectl get node gpu-worker-01 -o jsonpath='{.metadata.labels.nvidia\.com/mig\.config}')
-kubectl cordon gpu-worker-01
-kubectl drain gpu-worker-01 --ignore-daemonsets --delete-emptydir-data
-kubectl label node gpu-worker-01 nvidia.com/mig.config=all-2g.20gb --overwrite
-has gpu-worker-01 mig-2g.20gb 3
-state
-DRIVER_POD=$(kubectl get pods -n gpu-operator --field-selector spec.nodeName=gpu-worker-01 -o name | grep nvidia-driver-daemonset | head -n1)
-kubectl exec -n gpu-operator "${DRIVER_POD}" -- nvidia-smi -L | grep -c 'MIG 2g.20gb' | grep 3
-kubectl label node gpu-worker-01 nvidia.com/mig.config="${PREVIOUS_PROFILE}" --overwrite
-has gpu-worker-01 mig-3g.40gb 1
-state
-kubectl uncordon gpu-worker-01
+changed all-2g.20gb 2g.20gb 3
+changed "${PREVIOUS_PROFILE}" 3g.40gb 1
 
 step "E3: MIG off"
 kubectl label node gpu-worker-01 nvidia.com/mig.config=all-disabled --overwrite
