@@ -99,6 +99,11 @@ impl Node {
         self.folder.join("nodes").join(&self.name)
     }
 
+    /// Name of the cgroup of its pods in every hierarchy.
+    pub fn cgroup(&self) -> String {
+        self.slot.node(self.number)
+    }
+
     /// Runs a program in the node's namespaces, at most `seconds` long; what it prints.
     ///
     /// # Errors
@@ -112,17 +117,24 @@ impl Node {
     /// # Errors
     /// If it cannot be started. It is not waited for.
     pub fn start_kubelet(&self) -> Result<(), Error> {
-        let address = self.slot.node_address(self.number);
-        self.start(
-            "kubelet",
-            &[
-                "/opt/kubernetes/kubelet",
-                "--config=/etc/kubernetes/kubelet.yaml",
-                "--kubeconfig=/etc/kubernetes/kubelet.conf",
-                &format!("--hostname-override={}", self.name),
-                &format!("--node-ip={address}"),
-            ],
-        )
+        self.start_kubelet_with(&[])
+    }
+
+    /// Starts the kubelet with these options besides.
+    ///
+    /// # Errors
+    /// As [`Self::start_kubelet`].
+    pub fn start_kubelet_with(&self, options: &[&str]) -> Result<(), Error> {
+        let name = format!("--hostname-override={}", self.name);
+        let address = format!("--node-ip={}", self.slot.node_address(self.number));
+        let words = [
+            "/opt/kubernetes/kubelet",
+            "--config=/etc/kubernetes/kubelet.yaml",
+            "--kubeconfig=/etc/kubernetes/kubelet.conf",
+            &name,
+            &address,
+        ];
+        self.start("kubelet", &[&words[..], options].concat())
     }
 
     /// Ends the kubelet by a signal, `TERM` or `KILL`, and waits for its end. Containers run on.

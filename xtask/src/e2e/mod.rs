@@ -4,6 +4,7 @@
 //! One cluster for all of them. A scenario cleans up what another could stumble over, and waits for
 //! what it wants to see, never for a time.
 
+mod born;
 mod churn;
 mod clients;
 mod cluster_policy;
@@ -115,6 +116,10 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
     (
         "clients of GPUs are paused for changes only",
         clients::paused_for_a_change,
+    ),
+    (
+        "a node is born with a wish for its GPU",
+        born::with_a_layout,
     ),
     ("layouts change under pods", churn::under_pods),
 ];
