@@ -86,7 +86,7 @@ fn is_free(object: &Value, path: &Pointer) -> bool {
 }
 
 /// What Go calls a JSON value in its errors.
-fn kind(value: &Value) -> &'static str {
+pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -3,9 +3,11 @@
 """Records what a real kube-apiserver answers to the requests in these files, into the files.
 
     record.py PROGRAMS FILE...
+    record.py PROGRAMS --types     prints what becomes src/patch/built_in.txt
 
 PROGRAMS is a folder below which etcd and kube-apiserver are, such as target/tools. Both run for the
-time of the recording only, without controllers, so that nobody else writes. A file is a list of
+time of the recording only, without controllers and the admission that fills in pods and nodes, so
+that nobody else writes. A file is a list of
 cases, a case a list of requests to names that no other case uses:
 
     {"name": "...", "requests": [{"do": "PATCH /api/v1/... json", "query": {}, "body": ..., "answer": ...}]}
@@ -52,7 +54,8 @@ def start(programs, folder):
          "--service-account-key-file=accounts.pub", "--service-account-signing-key-file=accounts.key",
          "--service-account-issuer=https://kubernetes.default.svc",
          "--service-cluster-ip-range=10.96.0.0/16", "--token-auth-file=tokens.csv",
-         "--disable-admission-plugins=ServiceAccount", "--authorization-mode=RBAC"],
+         "--disable-admission-plugins=DefaultTolerationSeconds,Priority,ServiceAccount,TaintNodesByCondition",
+         "--authorization-mode=RBAC"],
     ]
     return [subprocess.Popen(line, cwd=folder, stdout=open(f"{folder}/log", "a"), stderr=subprocess.STDOUT)
             for line in lines]
@@ -136,6 +139,87 @@ def record(cases):
         cases[index]["requests"][at]["answer"] = answer_of(code, body, windows)
 
 
+KINDS_OF = {
+    "api/v1": "ConfigMap Event LimitRange Namespace Node Pod ResourceQuota Secret Service ServiceAccount",
+    "apis/admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingAdmissionPolicy"
+    " ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
+    "apis/apiextensions.k8s.io/v1": "CustomResourceDefinition",
+    "apis/apps/v1": "DaemonSet Deployment ReplicaSet",
+    "apis/batch/v1": "Job",
+    "apis/coordination.k8s.io/v1": "Lease",
+    "apis/events.k8s.io/v1": "Event",
+    "apis/policy/v1": "PodDisruptionBudget",
+    "apis/rbac.authorization.k8s.io/v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
+    "apis/scheduling.k8s.io/v1": "PriorityClass",
+}
+
+
+def facts(schema):
+    """Words for how a value is merged."""
+    words = ["always"] if schema.get("default") == {} else []
+    words += ["atomic"] if schema.get("x-kubernetes-map-type") == "atomic" else []
+    kind = schema.get("x-kubernetes-list-type")
+    words += ["set"] if kind == "set" else []
+    if kind == "map":
+        items = target(schema["items"])[1]
+        default = lambda key: items["properties"].get(key, {}).get("default")
+        key = lambda key: key if default(key) is None else f"{key}={json.dumps(default(key))}"
+        words.append("keys:" + ",".join(map(key, schema["x-kubernetes-list-map-keys"])))
+    strategy = schema.get("x-kubernetes-patch-strategy", "")
+    if "merge" in strategy:
+        words.append("merge:" + schema.get("x-kubernetes-patch-merge-key", ""))
+    return words
+
+
+SCHEMAS = {}
+
+
+def target(schema):
+    """Short name and schema of the type that is referred to, if any."""
+    for part in [schema, *schema.get("allOf", [])]:
+        if "$ref" in part:
+            name = part["$ref"].rsplit("/", 1)[1]
+            return ".".join([name.split(".")[-3], name.split(".")[-1]]), SCHEMAS[name]
+    return None, schema
+
+
+def walk(name, schema, types):
+    """Whether anything of the type is not as it is by default; if so it is in `types`."""
+    if name in types:
+        return bool(types[name])
+    types[name] = own = facts(schema)
+    rows = []
+    for field, value in sorted(schema.get("properties", {}).items()):
+        words = facts(value)
+        if field in schema.get("required", []) and any(word.startswith("keys:") for word in words):
+            words.insert(0, "always")
+        if "items" in value and not words:
+            continue  # One value, whatever is in it.
+        inner = value.get("items") or value.get("additionalProperties") or value
+        of, there = target(inner)
+        words += ["free"] if "additionalProperties" in value and "properties" in there else []
+        if of and "atomic" not in own and walk(of, there, types):
+            words.append("of:" + of)
+        if words and words != ["always"] or "always" in words and "properties" in there:
+            rows.append(" ".join(["", field, *words]))
+    types[name] = [" ".join([name, *own]), *rows] if own or rows else []
+    return bool(types[name])
+
+
+def print_types():
+    types = {}
+    for path, kinds in KINDS_OF.items():
+        schemas = send("GET", "/openapi/v3/" + path, "", None)[1]["components"]["schemas"]
+        SCHEMAS.update(schemas)
+        for name, schema in schemas.items():
+            of = [kind["kind"] for kind in schema.get("x-kubernetes-group-version-kind", [])]
+            if set(of) & set(kinds.split()) and name.endswith("." + of[0]):
+                walk(*target({"$ref": "/" + name}), types)
+    for name in sorted(types):
+        if types[name]:
+            print("\n".join(types[name]))
+
+
 def printed(cases):
     """A request a line."""
     line = lambda request: "  " + json.dumps(request, ensure_ascii=False)
@@ -150,6 +234,8 @@ def main():
         processes = start(programs, folder)
         try:
             await_server()
+            if files == ["--types"]:
+                return print_types()
             for path in files:
                 cases = json.loads(pathlib.Path(path).read_text())
                 record(cases)
