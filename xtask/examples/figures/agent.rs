@@ -66,13 +66,17 @@ pub fn measure() -> Result<Vec<Figure>, Box<dyn Error>> {
 }
 
 /// What the agent finds on a node, in a folder that is gone afterwards.
-struct NodeFolder {
+pub struct NodeFolder {
     root: PathBuf,
     binary: PathBuf,
 }
 
 impl NodeFolder {
-    fn new(release: &Path, layout: &str) -> Result<Self, Box<dyn Error>> {
+    /// Eight H100 in that layout, and the programs in `release`.
+    ///
+    /// # Errors
+    /// If files cannot be written, or the layout not be applied.
+    pub fn new(release: &Path, layout: &str) -> Result<Self, Box<dyn Error>> {
         let name = format!("slicewright-node-{}", std::process::id());
         let root = std::env::temp_dir().join(name);
         let node = Self {
@@ -130,15 +134,28 @@ impl NodeFolder {
     }
 
     fn agent(&self) -> std::io::Result<Child> {
+        let plugins = self.root.join("plugins");
+        let mut command = self.command(&plugins);
+        command.args(["--pod-resources-socket", ""]).spawn()
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The agent of this node, with a kubelet's folder of sockets.
+    pub fn command(&self, plugins: &Path) -> Command {
         let path = |name: &str| self.root.join(name);
-        Command::new(&self.binary)
+        let mut command = Command::new(&self.binary);
+        command
             .arg("agent")
             .arg("--config-file")
             .arg(path("config.yaml"))
             .arg("--driver-root")
             .arg(path("driver"))
             .arg("--plugin-dir")
-            .arg(path("plugins"))
+            .arg(plugins)
             .arg("--cdi-dir")
             .arg(path("cdi"))
             .arg("--state-dir")
@@ -147,9 +164,9 @@ impl NodeFolder {
             .arg(path("sys"))
             .arg("--proc-driver")
             .arg(path("proc"))
-            .args(["--pod-resources-socket", "", "--listen", "none"])
-            .stderr(Stdio::null())
-            .spawn()
+            .args(["--listen", "none"])
+            .stderr(Stdio::null());
+        command
     }
 }
 
@@ -165,7 +182,11 @@ async fn first_list(lists: &mut UnboundedReceiver<Instant>) -> Result<Instant, B
     listed.ok_or_else(|| "the kubelet is gone".into())
 }
 
-fn resident_mb(pid: u32) -> Result<f64, Box<dyn Error>> {
+/// What a process has in memory, in MB.
+///
+/// # Errors
+/// If it is not there.
+pub fn resident_mb(pid: u32) -> Result<f64, Box<dyn Error>> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib: f64 = line

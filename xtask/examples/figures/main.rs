@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod cluster;
 mod decisions;
 mod figure;
 mod machine;
@@ -19,6 +20,7 @@ mod served;
 use std::error::Error;
 use std::process::ExitCode;
 
+use cluster::Cluster;
 use figure::Figure;
 
 fn main() -> ExitCode {
@@ -42,6 +44,11 @@ fn main() -> ExitCode {
 fn measure() -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = machine::measure()?;
     figures.extend(agent::measure()?);
+    if let Some(cluster) = Cluster::from_env() {
+        let binary = machine::binary()?;
+        let release = binary.parent().unwrap_or(&binary);
+        figures.extend(cluster::measure(&cluster, release)?);
+    }
     figures.extend(decisions::measure()?);
     figures.extend(preferred::measure()?);
     figures.extend(served::measure()?);

@@ -179,6 +179,11 @@ impl Cluster {
         shell::run(seconds, &words)
     }
 
+    /// The cluster's kubectl.
+    pub fn kubectl_program(&self) -> PathBuf {
+        self.binaries.kubernetes("kubectl").into()
+    }
+
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.join("admin.kubeconfig")
