@@ -229,9 +229,10 @@ impl Agent {
                 }
             },
         };
-        if self.yields_to_rivals(&told, node.as_ref()).await {
+        if self.yields_to_rivals(node.as_ref()).await {
             return SLOW_TICK;
         }
+        self.look_around().await;
         if self.reboots() {
             return FAST_TICK;
         }
@@ -445,6 +446,13 @@ impl Agent {
         let devices = self.offered().iter().flat_map(|it| &it.devices);
         let fenced = devices.map(|device| (device.hardware.uuid().to_owned(), reason.to_owned()));
         self.fence_devices(fenced.collect());
+    }
+
+    /// Offers nothing any more. Containers keep what they have.
+    pub(crate) fn withdraw(&mut self) {
+        if self.memory.offer.take().is_some() {
+            self.plugins.offer(Offer::default());
+        }
     }
 
     /// What was offered last.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! This node as the API server has it: watched object by object, so that a cluster of thousands of
-//! nodes sends each agent its own node and three more objects.
+//! nodes sends each agent its own node, three more objects, and the names and labels of its own pods.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,17 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, watch_object};
+use kube::runtime::watcher::{self, watch_object, watcher};
 use kube::{Client, Config, Resource};
 use kubeapi::ClusterPolicySpec;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::decide::Told;
-use crate::objects::{self, Node, Taint};
+use crate::decide::{self, Told};
+use crate::objects::{self, Node, Pod, Taint};
 use crate::settings::{Kubernetes, Settings};
+use crate::write::pod_on_node;
 
 /// The API server, seen from this node.
 pub struct Cluster {
@@ -43,6 +45,8 @@ struct State {
     /// `None`: not known yet.
     policy: Option<Option<ClusterPolicySpec>>,
     maps: BTreeMap<String, Option<BTreeMap<String, String>>>,
+    /// NVIDIA's programs that do the agent's work here, as phrases by pod; `None`: not known yet.
+    rivals: Option<BTreeMap<String, String>>,
     /// What the API server answered last, if it was an error.
     trouble: Option<String>,
 }
@@ -92,6 +96,7 @@ impl Cluster {
         };
         cluster.watch_node();
         cluster.watch_policy();
+        cluster.watch_pods();
         Ok(cluster)
     }
 
@@ -119,12 +124,42 @@ impl Cluster {
         ));
     }
 
+    fn watch_pods(&mut self) {
+        let fields = format!("spec.nodeName={}", self.about.node);
+        let config = watcher::Config::default().fields(&fields);
+        let stream = watcher(objects::pods_by_name(&self.client), config).default_backoff();
+        let seen = Arc::clone(&self.seen);
+        self.tasks.push(tokio::spawn(async move {
+            pin_mut!(stream);
+            let mut listed = BTreeMap::new();
+            while let Some(answer) = stream.next().await {
+                let mut state = seen.state();
+                let changed = match answer {
+                    Ok(event) => note_pod(&mut state.rivals, &mut listed, event),
+                    Err(error) => set(&mut state.trouble, Some(error.to_string())),
+                };
+                drop(state);
+                if changed {
+                    seen.wake.notify_one();
+                }
+            }
+        }));
+    }
+
+    /// NVIDIA's programs that do the agent's work on this node, each as a phrase with its pod.
+    pub fn rivals(&self) -> Vec<String> {
+        let state = self.seen.state();
+        let rivals = state.rivals.iter().flatten();
+        rivals.map(|(_, phrase)| phrase.clone()).collect()
+    }
+
     /// What is missing before it is known what is wanted of the node.
     pub fn awaited(&self) -> String {
         let state = self.seen.state();
-        let what = match (&state.node, &state.policy) {
-            (None, _) => format!("the node {}", self.about.node),
-            (_, None) => "the ClusterPolicy".to_owned(),
+        let what = match (&state.node, &state.policy, &state.rivals) {
+            (None, ..) => format!("the node {}", self.about.node),
+            (_, None, _) => "the ClusterPolicy".to_owned(),
+            (.., None) => "the pods of this node".to_owned(),
             _ => "a ConfigMap that ClusterPolicy names".to_owned(),
         };
         match &state.trouble {
@@ -143,9 +178,10 @@ impl Cluster {
     pub fn told(&mut self, settings: &Settings) -> Option<Told> {
         let (node, policy) = {
             let state = self.seen.state();
+            state.rivals.as_ref()?;
             (state.node.clone()?, state.policy.clone()?)
         };
-        let names = crate::decide::config_maps(policy.as_ref(), settings);
+        let names = decide::config_maps(policy.as_ref(), settings);
         self.watch_maps(&names);
         let state = self.seen.state();
         let mut config_maps = BTreeMap::new();
@@ -252,6 +288,39 @@ where
     })
 }
 
+/// Notes a pod of the node that does the agent's work; whether something is different. `listed` is
+/// what has come so far of a list.
+fn note_pod(
+    rivals: &mut Option<BTreeMap<String, String>>,
+    listed: &mut BTreeMap<String, String>,
+    event: watcher::Event<PartialObjectMeta<Pod>>,
+) -> bool {
+    use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
+    let rival = |pod: PartialObjectMeta<Pod>| {
+        let pod = pod_on_node(pod.metadata);
+        decide::rival(&pod).map(|phrase| (pod.name, phrase))
+    };
+    match event {
+        Init => {
+            listed.clear();
+            false
+        }
+        InitApply(pod) => {
+            listed.extend(rival(pod));
+            false
+        }
+        InitDone => set(rivals, Some(std::mem::take(listed))),
+        Apply(pod) => match (rival(pod), rivals) {
+            (Some((name, phrase)), Some(rivals)) => rivals.insert(name, phrase).is_none(),
+            _ => false,
+        },
+        Delete(pod) => match (rival(pod), rivals) {
+            (Some((name, _)), Some(rivals)) => rivals.remove(&name).is_some(),
+            _ => false,
+        },
+    }
+}
+
 fn is_not_found(error: &watcher::Error) -> bool {
     match error {
         // By number: where no kind of the group is known, the answer is a bare page without a
@@ -279,7 +348,8 @@ impl From<Node> for NodeSeen {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use kube::core::{PartialObjectMetaExt, Status};
 
     use super::*;
 
@@ -292,5 +362,35 @@ mod tests {
         };
         assert!(is_not_found(&answer(404)));
         assert!(!is_not_found(&answer(503)));
+    }
+
+    #[test]
+    fn rivals_are_those_of_the_last_list_and_of_what_came_since() {
+        use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
+        let pod = |name: &str, app: &str| {
+            let labels = Some([("app".to_owned(), app.to_owned())].into());
+            let metadata = ObjectMeta {
+                name: Some(name.to_owned()),
+                labels,
+                ..ObjectMeta::default()
+            };
+            metadata.into_response_partial::<Pod>()
+        };
+        let theirs = |name| pod(name, "nvidia-mig-manager");
+        let (mut rivals, mut listed) = (None, BTreeMap::new());
+        let mut note = |event| {
+            let changed = note_pod(&mut rivals, &mut listed, event);
+            let names = rivals.iter().flat_map(|it| it.keys().cloned());
+            (changed, names.collect::<Vec<_>>().join(" "))
+        };
+        note(Init);
+        assert_eq!(note(InitApply(theirs("a"))), (false, String::new()));
+        assert_eq!(note(InitDone), (true, "/a".to_owned()));
+        assert_eq!(note(Apply(theirs("a"))), (false, "/a".to_owned()));
+        assert_eq!(note(Apply(pod("web", "web"))), (false, "/a".to_owned()));
+        assert_eq!(note(Apply(theirs("b"))), (true, "/a /b".to_owned()));
+        assert_eq!(note(Delete(theirs("a"))), (true, "/b".to_owned()));
+        note(Init);
+        assert_eq!(note(InitDone), (true, String::new()));
     }
 }

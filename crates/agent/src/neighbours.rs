@@ -2,57 +2,46 @@
 //! The pods on this node: NVIDIA's own programs, which are not fought, and pods that a boot has
 //! ended for good.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use plan::Warning;
 use units::Code;
 
 use crate::agent::{Agent, SLOW_TICK, YOUNG_TICK};
-use crate::cluster::{Cluster, NodeSeen};
-use crate::decide::{self, Allocation, Told};
-use crate::write::WriteError;
+use crate::cluster::NodeSeen;
+use crate::decide::{self, Allocation};
 
-/// How often pods are looked at when nothing points to them: a list costs the API server.
+/// How often failed pods are looked for when nothing points to them: a list costs the API server.
 const RARE_TICK: Duration = Duration::from_secs(600);
 
 /// A look at the pods on this node.
 pub struct Neighbours {
     at: Instant,
-    /// The labels by which programs of GPU Operator come and go.
-    deploy: BTreeMap<String, String>,
-    rivals: Vec<String>,
     stranded: Vec<Warning>,
-}
-
-impl Neighbours {
-    async fn look(cluster: &Cluster, deploy: BTreeMap<String, String>) -> Result<Self, WriteError> {
-        Ok(Self {
-            rivals: decide::rivals(&cluster.pods_on_node().await?),
-            stranded: decide::stranded(&cluster.failed_pods().await?),
-            at: Instant::now(),
-            deploy,
-        })
-    }
 }
 
 impl Agent {
     /// Whether NVIDIA's own programs serve this node: then nothing is offered.
-    pub(crate) async fn yields_to_rivals(&mut self, told: &Told, node: Option<&NodeSeen>) -> bool {
-        self.look_around(told).await;
-        let neighbours = self.memory.neighbours.as_ref();
-        let Some(found) = neighbours.filter(|look| !look.rivals.is_empty()) else {
+    pub(crate) async fn yields_to_rivals(&mut self, node: Option<&NodeSeen>) -> bool {
+        let Some(cluster) = &self.cluster else {
             return false;
         };
+        let rivals = cluster.rivals();
+        if rivals.is_empty() {
+            return false;
+        }
         let message = format!(
-            "this node is served by {}; hand it over with: kubectl label node NODE \
-             nvidia.com/gpu.deploy.device-plugin=false nvidia.com/gpu.deploy.mig-manager=false \
-             nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite",
-            found.rivals.join(", ")
+            "this node is served by {}; where GPU Operator runs that, hand the node over with: \
+             kubectl label node {} nvidia.com/gpu.deploy.device-plugin=false \
+             nvidia.com/gpu.deploy.mig-manager=false \
+             nvidia.com/gpu.deploy.gpu-feature-discovery=false --overwrite; else uninstall it, or \
+             keep its DaemonSet away from the node",
+            rivals.join(", "),
+            cluster.about.node,
         );
         self.shown.waiting(message.clone());
-        // What was offered before they came must not be handed out twice.
-        self.fence_all(&message);
+        // The same devices would be handed out twice, and each would take the other's sockets.
+        self.withdraw();
         let why = Warning {
             code: Code::ServedByOthers,
             message,
@@ -91,26 +80,31 @@ impl Agent {
         neighbours.map_or_else(Vec::new, |look| look.stranded.clone())
     }
 
-    async fn look_around(&mut self, told: &Told) {
+    /// Looks at the pods that failed, if it is time.
+    pub(crate) async fn look_around(&mut self) {
         let Some(cluster) = &self.cluster else {
             return;
         };
-        let deploy = decide::deploy_labels(&told.labels);
         // Pods that a boot ends, it ends soon after.
         let is_young = self.is_young();
         let is_fresh = |look: &Neighbours| {
-            let every = match (is_young, look.rivals.is_empty() && look.stranded.is_empty()) {
+            let every = match (is_young, look.stranded.is_empty()) {
                 (true, _) => YOUNG_TICK / 2,
                 (false, true) => RARE_TICK,
                 (false, false) => SLOW_TICK / 2,
             };
-            look.at.elapsed() < every && look.deploy == deploy
+            look.at.elapsed() < every
         };
         if self.memory.neighbours.as_ref().is_some_and(is_fresh) {
             return;
         }
-        match Neighbours::look(cluster, deploy).await {
-            Ok(look) => self.memory.neighbours = Some(look),
+        match cluster.failed_pods().await {
+            Ok(failed) => {
+                self.memory.neighbours = Some(Neighbours {
+                    at: Instant::now(),
+                    stranded: decide::stranded(&failed),
+                });
+            }
             Err(error) => tracing::warn!("{error}"),
         }
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use kube::Client;
 use kube::api::{Api, ApiResource, Object};
+use kube::core::PartialObjectMeta;
 use serde::{Deserialize, Serialize};
 
 /// A node.
@@ -79,6 +80,11 @@ pub fn nodes(client: &Client) -> Api<Node> {
 
 /// Pods of all namespaces.
 pub fn pods(client: &Client) -> Api<Pod> {
+    Api::all_with(client.clone(), &core("Pod", "pods"))
+}
+
+/// Pods of all namespaces, of which the API server sends the metadata only.
+pub fn pods_by_name(client: &Client) -> Api<PartialObjectMeta<Pod>> {
     Api::all_with(client.clone(), &core("Pod", "pods"))
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Resource;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kubeapi::{GpuNode, GpuNodeStatus, names};
@@ -16,9 +16,6 @@ use serde_json::{Map, Value, json};
 use crate::cluster::{Cluster, NodeSeen};
 use crate::decide::{LabelChange, PodOnNode, PodSeen};
 use crate::objects::{self, Node, Pod};
-
-/// Labels that tell our own pods from NVIDIA's under the same names.
-const OURS: (&str, &str) = ("app.kubernetes.io/name", "slicewright");
 
 /// Where events of objects without a namespace are.
 const EVENTS_NAMESPACE: &str = "default";
@@ -210,20 +207,8 @@ impl Cluster {
             .list_metadata(&ListParams::default().fields(&fields))
             .await;
         let list = list.map_err(cannot("list the pods of the node"))?;
-        let pods = list.items.into_iter().map(|pod| {
-            let labels = pod.metadata.labels.unwrap_or_default();
-            let app = labels.get("app").or_else(|| labels.get(OURS.0));
-            PodOnNode {
-                name: format!(
-                    "{}/{}",
-                    pod.metadata.namespace.unwrap_or_default(),
-                    pod.metadata.name.unwrap_or_default()
-                ),
-                is_ours: labels.get(OURS.0).is_some_and(|name| name == OURS.1),
-                app: app.cloned().unwrap_or_default(),
-            }
-        });
-        Ok(pods.collect())
+        let pods = list.items.into_iter();
+        Ok(pods.map(|pod| pod_on_node(pod.metadata)).collect())
     }
 
     /// The pods that run on this node and ask for NVIDIA's devices, each as `NAMESPACE/NAME`.
@@ -285,6 +270,14 @@ impl Cluster {
         let done = api.create(&PostParams::default(), &event).await;
         done.map(|_| ()).map_err(cannot("write an event"))
     }
+}
+
+/// A pod on this node by its metadata.
+pub(crate) fn pod_on_node(metadata: ObjectMeta) -> PodOnNode {
+    let namespace = metadata.namespace.unwrap_or_default();
+    let name = metadata.name.unwrap_or_default();
+    let labels = metadata.labels.unwrap_or_default();
+    PodOnNode::new(format!("{namespace}/{name}"), &labels)
 }
 
 fn seen(pod: Pod) -> PodSeen {

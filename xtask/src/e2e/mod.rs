@@ -17,6 +17,7 @@ mod plugin;
 mod pods;
 mod rbac;
 mod reboot;
+mod rivals;
 mod steps;
 mod tutorial;
 
@@ -120,6 +121,10 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
     (
         "a node is born with a wish for its GPU",
         born::with_a_layout,
+    ),
+    (
+        "NVIDIA's device plugin for a GPU is not fought",
+        rivals::are_not_fought,
     ),
     ("layouts change under pods", churn::under_pods),
 ];

@@ -22,7 +22,7 @@ use crate::image::BUSYBOX;
 const WHOLE: &str = "nvidia.com/e2e";
 const SHARED: &str = "nvidia.com/e2e.shared";
 /// How many devices either has.
-const COUNT: u32 = 4;
+pub const COUNT: u32 = 4;
 /// Longest wait for the kubelet, in seconds: it reports every 2 s.
 const SEEN: u32 = 30;
 
@@ -154,7 +154,8 @@ impl Bed<'_> {
     }
 }
 
-fn resource(name: &str) -> Resource {
+/// A resource with [`COUNT`] devices.
+pub fn resource(name: &str) -> Resource {
     let device = |index: u32| {
         let hardware = Hardware {
             gpu: GpuUuid::from_bits(index.into()),

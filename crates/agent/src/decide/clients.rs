@@ -60,40 +60,50 @@ pub fn driver_is_replaced(labels: &BTreeMap<String, String>) -> bool {
         .any(|(key, value)| key.starts_with(DEPLOY) && value == DRIVER_UPGRADE)
 }
 
-/// The labels by which programs are put on the node or kept away.
-pub fn deploy_labels(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let deploy = labels.iter().filter(|(key, _)| key.starts_with(DEPLOY));
-    deploy
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
-}
-
-/// NVIDIA's programs that do the agent's work, by the `app` label of their pods.
-const RIVALS: [(&str, &str); 3] = [
+/// NVIDIA's programs that do the agent's work, by the label of their pods that tells what they are
+/// (source: GPU Operator, the chart of the device plugin with GPU Feature Discovery in it, and its
+/// static manifest).
+const RIVALS: [(&str, &str); 5] = [
     ("nvidia-device-plugin-daemonset", "NVIDIA's device plugin"),
+    ("nvidia-device-plugin", "NVIDIA's device plugin"),
+    ("nvidia-device-plugin-ds", "NVIDIA's device plugin"),
     ("gpu-feature-discovery", "NVIDIA's GPU Feature Discovery"),
     ("nvidia-mig-manager", "NVIDIA's MIG Manager"),
 ];
+
+/// Labels that tell what a pod is, the first that is there.
+const APP: [&str; 3] = ["app", "app.kubernetes.io/name", "name"];
 
 /// A pod on this node, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodOnNode {
     /// `NAMESPACE/NAME`.
     pub name: String,
-    /// Its `app` label, or its `app.kubernetes.io/name`.
+    /// What it is.
     pub app: String,
     /// Whether it is one of ours.
     pub is_ours: bool,
 }
 
-/// Which of NVIDIA's programs serve this node, each as a phrase with the pod.
-pub fn rivals(pods: &[PodOnNode]) -> Vec<String> {
-    let mut found = Vec::new();
-    for pod in pods.iter().filter(|pod| !pod.is_ours) {
-        let rival = RIVALS.iter().find(|(app, _)| pod.app == *app);
-        found.extend(rival.map(|(_, what)| format!("{what} (pod {})", pod.name)));
+impl PodOnNode {
+    /// A pod with this name, as `NAMESPACE/NAME`, and these labels.
+    pub fn new(name: String, labels: &BTreeMap<String, String>) -> Self {
+        let app = APP.iter().find_map(|key| labels.get(*key));
+        Self {
+            name,
+            app: app.cloned().unwrap_or_default(),
+            is_ours: labels.get("app.kubernetes.io/name").map(String::as_str)
+                == Some("slicewright"),
+        }
     }
-    found
+}
+
+/// Which of NVIDIA's programs a pod is, as a phrase with the pod; `None`: none that does the agent's
+/// work.
+pub fn rival(pod: &PodOnNode) -> Option<String> {
+    let known = RIVALS.iter().find(|(app, _)| pod.app == *app);
+    let theirs = known.filter(|_| !pod.is_ours);
+    theirs.map(|(_, what)| format!("{what} (pod {})", pod.name))
 }
 
 #[cfg(test)]
@@ -126,25 +136,29 @@ mod tests {
         assert_eq!(during, before);
     }
 
+    fn pod(labels: &[(&str, &str)]) -> Option<String> {
+        let labels = labels.iter();
+        let labels = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        rival(&PodOnNode::new("ns/pod".to_owned(), &labels.collect()))
+    }
+
     #[test]
     fn our_own_pod_under_their_name_is_no_rival() {
-        let pod = |name: &str, app: &str, is_ours| PodOnNode {
-            name: name.to_owned(),
-            app: app.to_owned(),
-            is_ours,
-        };
-        let pods = [
-            pod("gpu-operator/ours", "nvidia-mig-manager", true),
-            pod(
-                "gpu-operator/theirs",
-                "nvidia-device-plugin-daemonset",
-                false,
-            ),
-            pod("team-a/web", "web", false),
-        ];
+        let app = ("app", "nvidia-mig-manager");
+        assert_eq!(pod(&[app, ("app.kubernetes.io/name", "slicewright")]), None);
+        assert_eq!(pod(&[app]).unwrap(), "NVIDIA's MIG Manager (pod ns/pod)");
+        assert_eq!(pod(&[("app", "web")]), None);
+        assert_eq!(pod(&[]), None);
+    }
+
+    #[test]
+    fn a_device_plugin_that_gpu_operator_did_not_install_is_a_rival() {
+        let plugin = Some("NVIDIA's device plugin (pod ns/pod)".to_owned());
+        let chart = ("app.kubernetes.io/name", "nvidia-device-plugin");
         assert_eq!(
-            rivals(&pods),
-            ["NVIDIA's device plugin (pod gpu-operator/theirs)"]
+            pod(&[chart, ("app.kubernetes.io/instance", "nvdp")]),
+            plugin
         );
+        assert_eq!(pod(&[("name", "nvidia-device-plugin-ds")]), plugin);
     }
 }

@@ -10,9 +10,7 @@ mod moves;
 mod reboot;
 mod stranded;
 
-pub use clients::{
-    LabelChange, PodOnNode, apps, deploy_labels, driver_is_replaced, pause, resume, rivals,
-};
+pub use clients::{LabelChange, PodOnNode, apps, driver_is_replaced, pause, resume, rival};
 pub use desired::{Desired, MigWanted, SharingConfig, Told, config_maps, resolve};
 pub use health::Health;
 pub use labels::{State, change, node_labels};
