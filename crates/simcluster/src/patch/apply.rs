@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::keys::{MergeKeys, Node};
 use super::managed::{self, Entry, Who, bare, nothing, without_identity};
 use super::set::{Path, Set, shown};
-use super::typed::{check, compare, fields, merge, remove, without_null};
+use super::typed::{check, compare, fields, merge, remove};
 
 /// Who writes, and how.
 #[derive(Clone, Copy, Debug)]
@@ -96,9 +96,6 @@ pub fn apply(
         let owned = others.iter().fold(wanted.clone(), all);
         after = prune(&after, &last.fields, &owned, node).map_err(ApplyError::Failed)?;
     }
-    if !keys.has_null {
-        after = without_null(after);
-    }
     let difference = compare(&before, &after, node).map_err(ApplyError::Failed)?;
     let difference = difference.without(&resets);
     if !manager.force {
@@ -114,7 +111,11 @@ pub fn apply(
     if !wanted.is_empty() {
         others.push(Entry::new(manager, true, time, wanted));
     }
-    Ok(managed::write(after, others))
+    let after = managed::write(keys.settle(after), others);
+    Ok(match live {
+        Some(live) if managed::are_alike(live, &after) => live.clone(),
+        _ => after,
+    })
 }
 
 /// Who owns what before an apply. An object that nobody owns is that of one who came before.
@@ -136,8 +137,8 @@ fn owners(
 }
 
 /// The object after an ordinary write, with `managedFields`: what differs from before is the
-/// manager's now. `before` is none for an object that is new. `after` is the object as it will be
-/// stored, but for what the server adds to a new one by itself, as addresses: nobody owns that. If it brings `managedFields` of its own, these are taken, and an empty list ends all
+/// manager's now. `before` is none for an object that is new. `after` is the object as it will
+/// be stored, but for what the server adds to a new one by itself, as addresses: nobody owns that. If it brings `managedFields` of its own, these are taken, and an empty list ends all
 /// ownership.
 pub fn record_update(
     before: Option<&Value>,
@@ -158,7 +159,7 @@ pub fn record_update(
         Some(brought) if !brought.is_empty() => brought,
         _ => old.clone(),
     };
-    let after = bare(&after);
+    let after = keys.settle(bare(&after));
     if entries.is_empty() && before.is_some() {
         return after;
     }

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::typed::settled;
+
 /// How objects of a kind are merged and who may own what of them: which lists are sets or have keys,
 /// which maps are one value, what a write to a subresource does not touch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeKeys {
     pub(super) root: Node,
-    /// Whether a member of an object can be null. What the API server brings is read into types, where
-    /// null is not there.
-    pub(super) has_null: bool,
+    /// Whether it is as its client wrote it, but for metadata. All else is read into types.
+    is_custom: bool,
     /// Subresource, and the path that a write to it leaves alone; no subresource is the empty text.
     resets: Vec<(&'static str, &'static [&'static str])>,
 }
@@ -30,7 +31,7 @@ pub(super) struct Node {
     /// plain values.
     pub(super) merge: Option<String>,
     /// A map whose members are not declared one by one.
-    free: bool,
+    pub(super) free: bool,
     members: BTreeMap<String, Node>,
     /// What items of a list and members of a free map are like.
     others: Option<Box<Node>>,
@@ -54,6 +55,17 @@ static PLAIN: Node = Node {
     items: Items::Atomic,
     merge: None,
     free: false,
+    members: BTreeMap::new(),
+    others: None,
+};
+
+/// What no schema tells of: maps whose members are not declared, all the way down.
+static UNKNOWN: Node = Node {
+    atomic: false,
+    always: false,
+    items: Items::Atomic,
+    merge: None,
+    free: true,
     members: BTreeMap::new(),
     others: None,
 };
@@ -86,7 +98,7 @@ impl MergeKeys {
         }
         Self {
             root: built_in(&format!("{package}.{kind}")),
-            has_null: false,
+            is_custom: false,
             resets,
         }
     }
@@ -102,9 +114,20 @@ impl MergeKeys {
         };
         Self {
             root,
-            has_null: true,
+            is_custom: true,
             resets,
         }
+    }
+
+    /// The object as the real API server keeps it.
+    pub(super) fn settle(&self, mut object: Value) -> Value {
+        if !self.is_custom {
+            return settled(object, &self.root);
+        }
+        if let Some(metadata) = object.get_mut("metadata") {
+            *metadata = settled(metadata.take(), self.root.member("metadata"));
+        }
+        object
     }
 
     /// Paths that a write to the subresource leaves alone.
@@ -125,7 +148,8 @@ impl Node {
 
     /// What the items of a list are like.
     pub(super) fn others(&self) -> &Self {
-        self.others.as_deref().unwrap_or(&PLAIN)
+        let unknown = if self.free { &UNKNOWN } else { &PLAIN };
+        self.others.as_deref().unwrap_or(unknown)
     }
 
     /// Whether the member is one by name, not one of a free map.

@@ -22,8 +22,8 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Who {
     name: String,
-    /// By server-side apply, not by another write.
-    applies: bool,
+    /// By any write but server-side apply.
+    updates: bool,
     /// Empty for an applier: it may go from version to version.
     version: String,
     subresource: String,
@@ -39,7 +39,7 @@ impl Who {
         };
         Self {
             name: name.to_owned(),
-            applies,
+            updates: !applies,
             version: if applies {
                 String::new()
             } else {
@@ -55,7 +55,7 @@ impl Who {
         if !self.subresource.is_empty() {
             shown += &format!(" with subresource {:?}", self.subresource);
         }
-        if !self.applies {
+        if self.updates {
             shown += &format!(" using {}", self.version);
         }
         shown
@@ -82,7 +82,7 @@ fn read_entry(entry: &Value) -> Option<Entry> {
     Some(Entry {
         who: Who {
             name: text("manager"),
-            applies,
+            updates: !applies,
             version: if applies {
                 String::new()
             } else {
@@ -99,7 +99,7 @@ fn read_entry(entry: &Value) -> Option<Entry> {
 /// The object with these entries, in the order of the real API server; without any if there are none.
 pub(super) fn write(mut object: Value, mut entries: Vec<Entry>) -> Value {
     entries.sort_by(|one, other| {
-        let key = |entry: &Entry| (!entry.who.applies, entry.time.clone(), entry.who.clone());
+        let key = |entry: &Entry| (entry.who.updates, entry.time.clone(), entry.who.clone());
         key(one).cmp(&key(other))
     });
     let entries: Vec<Value> = entries.iter().map(Entry::to_json).collect();
@@ -126,7 +126,7 @@ impl Entry {
     fn to_json(&self) -> Value {
         let mut entry = json!({
             "manager": self.who.name,
-            "operation": if self.who.applies { "Apply" } else { "Update" },
+            "operation": if self.who.updates { "Update" } else { "Apply" },
             "apiVersion": self.api_version,
             "fieldsType": "FieldsV1",
             "fieldsV1": self.fields.to_json(),
@@ -190,15 +190,28 @@ pub(super) fn nothing() -> Value {
     Value::Object(Map::new())
 }
 
+/// Whether two objects differ in nothing but the times of their entries.
+pub(super) fn are_alike(one: &Value, other: &Value) -> bool {
+    let timeless = |object: &Value| {
+        let mut entries = read(object)?;
+        entries
+            .iter_mut()
+            .for_each(|entry| entry.time = String::new());
+        entries.sort_by(|one, other| one.who.cmp(&other.who));
+        Some(entries)
+    };
+    timeless(one) == timeless(other) && bare(one) == bare(other)
+}
+
 /// The most managers of ordinary writes that are kept apart.
 const MOST: usize = 10;
 
 /// Joins the oldest entries of ordinary writes while there are too many.
 pub(super) fn limit(entries: &mut Vec<Entry>) {
-    let updates = |entries: &[Entry]| entries.iter().filter(|entry| !entry.who.applies).count();
+    let updates = |entries: &[Entry]| entries.iter().filter(|entry| entry.who.updates).count();
     entries.sort_by(|one, other| (&one.time, &one.who).cmp(&(&other.time, &other.who)));
     while updates(entries) > MOST {
-        let mut oldest = (0..entries.len()).filter(|at| !entries[*at].who.applies);
+        let mut oldest = (0..entries.len()).filter(|at| entries[*at].who.updates);
         let Some(first) = oldest.next() else { return };
         let same = |at: &usize| entries[*at].who.version == entries[first].who.version;
         let Some(second) = oldest.find(same) else {

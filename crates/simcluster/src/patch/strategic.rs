@@ -36,9 +36,7 @@ fn merge_map(
     match patch.get(PATCH).map(|order| (order, order.as_str())) {
         None => {}
         Some((_, Some("replace"))) => {
-            let mut whole = patch.clone();
-            whole.remove(PATCH);
-            return Ok(clean_members(&whole));
+            return Ok(raw_members(patch));
         }
         Some((_, Some("delete"))) => return Ok(Map::new()),
         Some((order, _)) => return Err(unknown(order, patch)),
@@ -107,7 +105,7 @@ fn retain(object: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result
 
 fn merge_list(there: Vec<Value>, wanted: &[Value], node: &Node) -> Result<Vec<Value>, PatchError> {
     match node.merge.as_deref() {
-        None => Ok(wanted.to_vec()),
+        None => Ok(wanted.iter().map(raw).collect()),
         Some("") => {
             let mut merged: Vec<Value> = Vec::new();
             for value in there.iter().chain(wanted) {
@@ -151,7 +149,7 @@ fn merge_items(
     if replaces {
         return Ok(items
             .into_iter()
-            .map(|(_, item)| Value::Object(clean_members(item)))
+            .map(|(_, item)| Value::Object(raw_members(item)))
             .collect());
     }
     let server = names(&there, key);
@@ -163,7 +161,7 @@ fn merge_items(
                 let old = found.as_object().cloned().unwrap_or_default();
                 *found = Value::Object(merge_map(old, members, node)?);
             }
-            None => there.push(Value::Object(clean_members(members))),
+            None => there.push(Value::Object(raw_members(members))),
         }
     }
     Ok(in_order(there, &order, &server, key))
@@ -207,26 +205,41 @@ fn name(item: &Value, key: &str) -> Value {
     }
 }
 
-/// A new value without orders and nulls; `None` if it is an order itself.
+/// A new member without orders and nulls; `None` if it is an order itself.
 fn clean(value: &Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
-        Value::Object(members) => Some(Value::Object(clean_members(members))),
+        Value::Object(members) => {
+            let kept = members
+                .iter()
+                .filter(|(name, value)| !is_order(name) && !value.is_null());
+            let kept = kept.filter_map(|(name, value)| Some((name.clone(), clean(value)?)));
+            Some(kept.collect())
+        }
         Value::Array(items) => Some(items.iter().filter_map(clean).collect()),
         plain => Some(plain.clone()),
     }
 }
 
-fn clean_members(members: &Map<String, Value>) -> Map<String, Value> {
+/// A new item as it is: orders in it are not followed, as the real API server does not, only left out.
+fn raw(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(raw_members(members)),
+        Value::Array(items) => items.iter().map(raw).collect(),
+        plain => plain.clone(),
+    }
+}
+
+fn raw_members(members: &Map<String, Value>) -> Map<String, Value> {
     let kept = members
         .iter()
         .filter(|(name, value)| !is_order(name) && !value.is_null());
-    kept.filter_map(|(name, value)| Some((name.clone(), clean(value)?)))
+    kept.map(|(name, value)| (name.clone(), raw(value)))
         .collect()
 }
 
 fn is_order(name: &str) -> bool {
-    name == RETAIN || name.starts_with(DELETE) || name.starts_with(ORDER)
+    name == PATCH || name == RETAIN || name.starts_with(DELETE) || name.starts_with(ORDER)
 }
 
 fn list<'a>(value: &'a Value, wrong: &str) -> Result<&'a Vec<Value>, PatchError> {

@@ -26,6 +26,11 @@ fn is_whole(value: &Value, node: &Node) -> bool {
     }
 }
 
+/// Whether it is a map, and whether a list.
+fn shape(value: &Value) -> (bool, bool) {
+    (value.is_object(), value.is_array())
+}
+
 fn is_bare(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
@@ -37,7 +42,6 @@ fn is_bare(value: Option<&Value>) -> bool {
 
 /// Whether two values can be looked at part by part.
 fn have_parts(left: Option<&Value>, right: Option<&Value>, node: &Node) -> bool {
-    let shape = |value: &Value| (value.is_object(), value.is_array());
     let both = [left, right];
     let mut there = both.into_iter().flatten().filter(|value| !value.is_null());
     let first = there.next();
@@ -170,19 +174,38 @@ impl Difference {
         node: &Node,
         path: &mut Path,
     ) -> Result<(), String> {
-        if !have_parts(before, after, node) {
-            self.note(before, after, path);
-            return Ok(());
+        if let (Some(left), Some(right)) = (before, after)
+            && !left.is_null()
+            && !right.is_null()
+            && shape(left) != shape(right)
+        {
+            self.modified.0.insert(path.clone());
+            self.compare_parts(before, None, node, path)?;
+            return self.compare_parts(None, after, node, path);
         }
-        if members(before).or(members(after)).is_some() {
-            self.compare_members(before, after, node, path)?;
-        } else {
-            self.compare_items(items(before), items(after), node, path)?;
-        }
-        if before.is_none() || after.is_none() {
+        self.compare_parts(before, after, node, path)?;
+        let has_parts = have_parts(before, after, node);
+        if !has_parts || before.is_none() || after.is_none() {
             self.note(before, after, path);
         }
         Ok(())
+    }
+
+    fn compare_parts(
+        &mut self,
+        before: Option<&Value>,
+        after: Option<&Value>,
+        node: &Node,
+        path: &mut Path,
+    ) -> Result<(), String> {
+        if !have_parts(before, after, node) {
+            return Ok(());
+        }
+        if members(before).or(members(after)).is_some() {
+            self.compare_members(before, after, node, path)
+        } else {
+            self.compare_items(items(before), items(after), node, path)
+        }
     }
 
     fn compare_members(
@@ -385,16 +408,27 @@ pub(super) fn check(value: &Value, node: &Node, path: &mut Path) -> Result<(), S
     Ok(())
 }
 
-/// The value without members that are null.
-pub(super) fn without_null(value: Value) -> Value {
+/// The value as the real API server's types keep it: without members that are null, but for times,
+/// and without lists and maps that are empty.
+pub(super) fn settled(value: Value, node: &Node) -> Value {
     match value {
         Value::Object(members) => {
-            let there = members.into_iter().filter(|(_, value)| !value.is_null());
-            there
-                .map(|(name, value)| (name, without_null(value)))
-                .collect()
+            let settled = members.into_iter().filter_map(|(name, value)| {
+                let inner = node.member(&name);
+                let value = settled(value, inner);
+                let is_left_out = match &value {
+                    Value::Object(members) => inner.free && members.is_empty(),
+                    Value::Null => !name.ends_with("Time"),
+                    other => is_bare(Some(other)),
+                };
+                (!is_left_out).then_some((name, value))
+            });
+            settled.collect()
         }
-        Value::Array(items) => items.into_iter().map(without_null).collect(),
+        Value::Array(items) => {
+            let items = items.into_iter();
+            items.map(|item| settled(item, node.others())).collect()
+        }
         plain => plain,
     }
 }

@@ -197,7 +197,7 @@ def walk(name, schema, types):
             continue  # One value, whatever is in it.
         inner = value.get("items") or value.get("additionalProperties") or value
         of, there = target(inner)
-        words += ["free"] if "additionalProperties" in value and "properties" in there else []
+        words += ["free"] if "additionalProperties" in value else []
         if of and "atomic" not in own and walk(of, there, types):
             words.append("of:" + of)
         if words and words != ["always"] or "always" in words and "properties" in there:
