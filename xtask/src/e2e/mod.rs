@@ -18,6 +18,7 @@ mod pods;
 mod rbac;
 mod reboot;
 mod rivals;
+mod rules;
 mod steps;
 mod tutorial;
 
@@ -78,6 +79,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ),
     ("a pod outlives its kubelet", life::kubelet_restarts),
     ("a kubelet and the device plugin", plugin::real_kubelet),
+    ("the rules of the API server", rules::are_real),
 ];
 
 /// Scenarios on the same cluster once the agent is installed: gpu-worker-01 has one H100,

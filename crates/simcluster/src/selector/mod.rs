@@ -8,6 +8,7 @@ mod names;
 
 pub use fields::{Fields, Selectable};
 pub use labels::Labels;
+pub use names::{key_faults, value_faults};
 
 /// Why a selector is none: the API server answers 400, `BadRequest`, in these words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules that the embedded API server keeps, held against a real one: the same conversations, with
+//! the same answers.
+
+use std::path::Path;
+
+use super::{Failure, Outcome, check};
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::process;
+
+/// Runs the test of the rules with the cluster's server in place of the embedded one.
+pub fn are_real(cluster: &Cluster) -> Outcome {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let words = ["cargo", "test", "-q", "-p", "simcluster", "--test", "rules"];
+    let run = process::command(root, &words)
+        .env("RULES_KUBECONFIG", cluster.kubeconfig())
+        .output();
+    let run = run.map_err(|source| {
+        Failure::from(Error::Run {
+            command: words.join(" "),
+            source,
+        })
+    })?;
+    check(run.status.success(), || {
+        String::from_utf8_lossy(&run.stdout).into_owned()
+    })
+}
