@@ -49,7 +49,13 @@ impl Agent {
     /// Brings the layout to what is wanted, if that is possible and hurts nobody. Whether hardware
     /// was touched.
     pub(crate) async fn settle(&mut self, round: Round<'_>, desired: &Desired) -> (Layout, bool) {
-        self.lift_leftover_pause(round.told).await;
+        let outcome = self.reach(round, desired).await;
+        // Clients that a crash left paused. Not before: the change that it cut short is ended above.
+        self.label(&resume(&round.told.labels)).await;
+        outcome
+    }
+
+    async fn reach(&mut self, round: Round<'_>, desired: &Desired) -> (Layout, bool) {
         if let Some(outcome) = self.resolve_journal(desired, round.inventory).await {
             return (outcome, true);
         }
@@ -87,11 +93,6 @@ impl Agent {
         if let Err(error) = kept::keep_reboot(&self.settings.paths.state, None) {
             tracing::warn!("cannot forget a reboot that was asked for: {error}");
         }
-    }
-
-    /// Lets clients run again that a crash left paused.
-    async fn lift_leftover_pause(&self, told: &Told) {
-        self.label(&resume(&told.labels)).await;
     }
 
     /// Ends a change that was begun and not ended; `None` if there is none.

@@ -25,21 +25,26 @@ const CLIENTS: [(&str, Option<&str>); 6] = [
 /// New values of node labels; `None` takes the label away.
 pub type LabelChange = BTreeMap<String, Option<String>>;
 
-/// The labels that pause the clients of this node. Only those that run are paused: the original
-/// also creates the labels that are not there, and so starts programs that nobody wanted.
+/// The labels that pause the clients of this node. Only those that run are paused, and those that a
+/// crash left paused stay so: the original also creates the labels that are not there, and so starts
+/// programs that nobody wanted.
 pub fn pause(labels: &BTreeMap<String, String>) -> LabelChange {
-    with_value(labels, "true", PAUSED)
+    with_value(labels, &["true", PAUSED], PAUSED)
 }
 
 /// The labels that let paused clients run again, also those that a crash left paused.
 pub fn resume(labels: &BTreeMap<String, String>) -> LabelChange {
-    with_value(labels, PAUSED, "true")
+    with_value(labels, &[PAUSED], "true")
 }
 
-fn with_value(labels: &BTreeMap<String, String>, from: &str, to: &str) -> LabelChange {
+fn with_value(labels: &BTreeMap<String, String>, from: &[&str], to: &str) -> LabelChange {
     let keys = CLIENTS.map(|(client, _)| format!("{DEPLOY}{client}"));
     keys.into_iter()
-        .filter(|key| labels.get(key).is_some_and(|value| value == from))
+        .filter(|key| {
+            labels
+                .get(key)
+                .is_some_and(|value| from.contains(&value.as_str()))
+        })
         .map(|key| (key, Some(to.to_owned())))
         .collect()
 }
@@ -134,6 +139,12 @@ mod tests {
                 .filter_map(|(key, value)| Some((key, value?))),
         );
         assert_eq!(during, before);
+    }
+
+    #[test]
+    fn what_a_crash_left_paused_is_paused_for_the_next_change_too() {
+        let left = labels(&[("dcgm-exporter", PAUSED)]);
+        assert_eq!(apps(&pause(&left)), ["nvidia-dcgm-exporter"]);
     }
 
     fn pod(labels: &[(&str, &str)]) -> Option<String> {
