@@ -30,6 +30,39 @@ struct Request<'a> {
     now: String,
 }
 
+const KINDS: &[(&str, &str)] = &[
+    ("clusterroles", "ClusterRole"),
+    ("configmaps", "ConfigMap"),
+    ("daemonsets", "DaemonSet"),
+    ("deployments", "Deployment"),
+    ("events", "Event"),
+    ("jobs", "Job"),
+    ("leases", "Lease"),
+    ("limitranges", "LimitRange"),
+    ("nodes", "Node"),
+    ("poddisruptionbudgets", "PodDisruptionBudget"),
+    ("pods", "Pod"),
+    ("priorityclasses", "PriorityClass"),
+    ("replicasets", "ReplicaSet"),
+    ("resourcequotas", "ResourceQuota"),
+    ("rolebindings", "RoleBinding"),
+    ("roles", "Role"),
+    ("secrets", "Secret"),
+    ("serviceaccounts", "ServiceAccount"),
+    ("services", "Service"),
+    ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+    (
+        "validatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding",
+    ),
+    (
+        "validatingwebhookconfigurations",
+        "ValidatingWebhookConfiguration",
+    ),
+    ("widgets", "Widget"),
+    ("namespaces", "Namespace"),
+];
+
 impl<'a> Request<'a> {
     fn of(request: &'a Value, at: usize) -> Self {
         let mut words = request["do"].as_str().unwrap().split(' ');
@@ -48,15 +81,7 @@ impl<'a> Request<'a> {
             "api" => parts[2].to_owned(),
             _ => format!("{}/{}", parts[2], parts[3]),
         };
-        let kinds = [
-            ("configmaps", "ConfigMap"),
-            ("pods", "Pod"),
-            ("services", "Service"),
-            ("deployments", "Deployment"),
-            ("nodes", "Node"),
-            ("widgets", "Widget"),
-        ];
-        let kind = kinds.iter().find(|(resource, _)| parts.contains(resource));
+        let kind = KINDS.iter().find(|(resource, _)| parts.contains(resource));
         let query = |key: &str| request["query"][key].as_str();
         Self {
             verb,
@@ -133,9 +158,8 @@ fn stored(mut object: Value, before: Option<&Value>, request: &Request<'_>) -> V
             .map(|before| before[member].clone())
             .unwrap_or_default()
     };
-    let restored: &[&str] = match (request.subresource, request.kind) {
-        ("", "ConfigMap") => &[],
-        ("", _) => &["status"],
+    let restored: &[&str] = match request.subresource {
+        "" => &["status"],
         _ => &["spec"],
     };
     for member in restored {
@@ -150,6 +174,54 @@ fn stored(mut object: Value, before: Option<&Value>, request: &Request<'_>) -> V
         .as_object_mut()
         .unwrap()
         .retain(|_, value| !value.is_null());
+    object
+}
+
+/// What the server fills in by itself, which nobody owns.
+const FILLED: &[(&str, &[&str])] = &[
+    (
+        "DaemonSet",
+        &[
+            "metadata",
+            "annotations",
+            "deprecated.daemonset.template.generation",
+        ],
+    ),
+    ("Event", &["eventTime"]),
+    ("Event", &["reportingComponent"]),
+    ("Event", &["reportingInstance"]),
+    ("Job", &["metadata", "labels"]),
+    ("Job", &["spec", "selector"]),
+    ("Job", &["spec", "template", "metadata", "labels"]),
+    ("Namespace", &["spec", "finalizers"]),
+];
+
+/// The object with what the server fills in as it was before, or not there.
+fn without_filled(object: &Value, before: Option<&Value>, kind: &str) -> Value {
+    let mut object = object.clone();
+    let kind = if object["apiVersion"] == "events.k8s.io/v1" {
+        ""
+    } else {
+        kind
+    };
+    for (_, path) in FILLED.iter().filter(|(of, _)| *of == kind) {
+        let (last, way) = path.split_last().unwrap();
+        let old = path
+            .iter()
+            .try_fold(before.unwrap_or(&Value::Null), |value, key| value.get(key));
+        let there = way
+            .iter()
+            .try_fold(&mut object, |value, key| value.get_mut(key));
+        let Some(Value::Object(there)) = there else {
+            continue;
+        };
+        match old {
+            Some(old) => there.insert((*last).to_owned(), old.clone()),
+            // This one is there from the beginning, and counted up later.
+            None if kind == "DaemonSet" => None,
+            None => there.remove(*last),
+        };
+    }
     object
 }
 
@@ -237,7 +309,7 @@ fn judge(
     widget: &Value,
 ) -> Vec<String> {
     let keys = request.keys(widget);
-    let real = &answer["body"];
+    let real = &without_filled(&answer["body"], before, request.kind);
     let mine = ours(request, before, &keys);
     let accepted = answer["code"].as_u64().unwrap() < 300;
     let null = real["message"]

@@ -12,6 +12,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::keys::{MergeKeys, Node};
+use super::kubectl;
 use super::managed::{self, Entry, Who, bare, nothing, without_identity};
 use super::set::{Path, Set, shown};
 use super::typed::{check, compare, fields, merge, remove};
@@ -99,7 +100,11 @@ pub fn apply(
     let difference = compare(&before, &after, node).map_err(ApplyError::Failed)?;
     let difference = difference.without(&resets);
     if !manager.force {
-        refuse_conflicts(&others, &difference.changed())?;
+        let taken = match manager.name {
+            kubectl::NAME => kubectl::may_take(&before, manager.api_version, keys),
+            _ => Set::default(),
+        };
+        refuse_conflicts(&others, &difference.changed().difference(&taken))?;
     }
     managed::take(&mut others, &difference);
     let time = match (after == before, &last) {
@@ -111,7 +116,10 @@ pub fn apply(
     if !wanted.is_empty() {
         others.push(Entry::new(manager, true, time, wanted));
     }
-    let after = managed::write(keys.settle(after), others);
+    let mut after = managed::write(keys.settle(after), others);
+    if manager.name == kubectl::NAME {
+        kubectl::remember(&mut after, applied);
+    }
     Ok(match live {
         Some(live) if managed::are_alike(live, &after) => live.clone(),
         _ => after,

@@ -7,6 +7,7 @@
 mod apply;
 mod json;
 mod keys;
+mod kubectl;
 mod managed;
 mod set;
 mod strategic;
