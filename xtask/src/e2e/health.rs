@@ -16,15 +16,15 @@ fn counts(cluster: &Cluster, node: &Node, resource: &str, all: u32, usable: u32)
     becomes(cluster, node, "node", &path, &format!("{all} {usable}"))
 }
 
-/// Waits until the GpuNode tells exactly these faults of the node's GPU.
-fn told(cluster: &Cluster, node: &Node, faults: &str) -> Outcome {
-    becomes(
-        cluster,
-        node,
-        "gpunode",
-        "{.status.gpus[0].faults[*]}",
-        faults,
-    )
+/// Waits until the GpuNode tells exactly these faults of the node's only GPU, each as a finding too.
+fn told(cluster: &Cluster, node: &Node, fault: &str) -> Outcome {
+    let findings = "{.status.findings[?(@.code=='device-unhealthy')].message}";
+    let path = format!("{{.status.gpus[0].faults[*]}}; {findings}");
+    let wanted = match fault {
+        "" => "; ".to_owned(),
+        fault => format!("{fault}; GPU 0: {fault}"),
+    };
+    becomes(cluster, node, "gpunode", &path, &wanted)
 }
 
 /// A fault that the driver reports takes the GPU out, until there is reason to think that it is over.
