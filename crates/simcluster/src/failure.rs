@@ -203,6 +203,13 @@ impl Failure {
         Self::new(415, "UnsupportedMediaType", message, Value::Null)
     }
 
+    /// 415: built-in kinds alone take strategic merge patches.
+    pub fn no_strategic_merge() -> Self {
+        let message = "the body of the request was in an unknown format - accepted media types include: \
+                       application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+        Self::new(415, "UnsupportedMediaType", message, Value::Null)
+    }
+
     /// 422: the object is not as its kind demands. In the order of `causes`.
     pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
         let what = Invalid {

@@ -28,10 +28,12 @@ mod owners;
 pub mod patch;
 mod random;
 mod request;
+mod schema;
 pub mod selector;
 mod serve;
 mod state;
 mod store;
+mod table;
 mod write;
 
 pub use serve::{ApiServer, Clock, Settings};

@@ -61,6 +61,10 @@ pub struct Ask {
     pub method: String,
     /// Parameters.
     pub query: Query,
+    /// Who writes, for `metadata.managedFields`.
+    pub manager: String,
+    /// Whether the body is applied: its managed fields are settled already.
+    pub has_applied: bool,
     /// When it came.
     pub now: Timestamp,
 }

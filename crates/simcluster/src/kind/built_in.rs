@@ -2,7 +2,10 @@
 //! The table of built-in resources: those that the product and its tutorial touch. Facts from
 //! `kubectl api-resources` of Kubernetes 1.37.
 
+use std::sync::Arc;
+
 use super::Kind;
+use crate::patch::MergeKeys;
 use crate::selector::Selectable;
 
 /// One resource.
@@ -110,7 +113,8 @@ pub fn kinds() -> impl Iterator<Item = Kind> {
         subresources: owned(row.subresources),
         is_review,
         selectable: Selectable::built_in(row.group, row.kind),
-        is_custom: false,
+        merge_keys: Arc::new(MergeKeys::built_in(row.group, row.kind)),
+        custom: None,
     })
 }
 

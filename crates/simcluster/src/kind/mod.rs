@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::patch::MergeKeys;
 use crate::selector::Selectable;
+
+pub use custom::{Custom, Scale};
 
 /// Where objects of a kind are kept: API group and plural. Versions of one resource share it.
 pub type Place = (String, String);
@@ -57,8 +60,10 @@ pub struct Kind {
     pub is_review: bool,
     /// What its field selectors may name.
     pub selectable: Selectable,
-    /// Whether a `CustomResourceDefinition` defines it.
-    pub is_custom: bool,
+    /// How its lists are merged.
+    pub merge_keys: Arc<MergeKeys>,
+    /// What a custom resource definition says of it; `None` for a built-in one.
+    pub custom: Option<Arc<Custom>>,
 }
 
 impl Kind {
@@ -97,7 +102,7 @@ impl Kind {
     /// Whether `metadata.generation` counts the changes of what is wanted. Always of custom resources;
     /// of built-in ones where their strategy does (`pkg/registry/*/strategy.go` of Kubernetes 1.37).
     pub fn counts_generations(&self) -> bool {
-        self.is_custom || COUNTED.contains(&self.kind.as_str())
+        self.custom.is_some() || COUNTED.contains(&self.kind.as_str())
     }
 
     /// Whether `name` can follow an object's name in a URL.
@@ -152,8 +157,9 @@ impl Kinds {
         let text = |at: &str| definition.pointer(at).and_then(Value::as_str);
         let group = text("/spec/group").unwrap_or_default().to_owned();
         let plural = text("/spec/names/plural").unwrap_or_default().to_owned();
-        self.all
-            .retain(|_, kind| !kind.is_custom || kind.group != group || kind.plural != plural);
+        self.all.retain(|_, kind| {
+            kind.custom.is_none() || kind.group != group || kind.plural != plural
+        });
     }
 }
 

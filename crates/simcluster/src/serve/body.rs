@@ -14,6 +14,10 @@ const LIMIT: usize = 3 * 1024 * 1024;
 const JSON: &str = "application/json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+const YAML: &str = "application/yaml";
+/// Server-side apply; JSON is YAML too.
+pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// What came with a request.
 pub struct Received {
@@ -47,6 +51,7 @@ impl Received {
     pub fn object(&self) -> Result<Value, Failure> {
         match self.media.as_str() {
             JSON | "" | "*/*" => self.json(),
+            YAML => self.yaml(),
             _ => Err(Failure::unsupported_media_type()),
         }
     }
@@ -70,8 +75,18 @@ impl Received {
         match self.media.as_str() {
             JSON_PATCH => Ok(Patch::Json(self.json()?)),
             MERGE_PATCH => Ok(Patch::Merge(self.json()?)),
+            STRATEGIC_PATCH => Ok(Patch::Strategic(self.json()?)),
+            APPLY_PATCH => Ok(Patch::Apply(self.yaml()?)),
             _ => Err(Failure::unsupported_media_type()),
         }
+    }
+
+    fn yaml(&self) -> Result<Value, Failure> {
+        if let Ok(value) = serde_json::from_slice(&self.bytes) {
+            return Ok(value);
+        }
+        serde_saphyr::from_slice(&self.bytes)
+            .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))
     }
 
     fn json(&self) -> Result<Value, Failure> {

@@ -18,10 +18,12 @@ use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tower::ServiceExt;
 
+use self::answer::Wanted;
 use crate::failure::Failure;
 use crate::request::{self, Form, Query, Target, Url};
 use crate::state::{Ask, State};
-use crate::write::{Deletion, Write, Written};
+use crate::table::Include;
+use crate::write::{self, Deletion, Write, Written};
 
 /// Tells the time. In virtual time it follows tokio's clock.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -147,12 +149,19 @@ impl ApiServer {
             name: url.name,
             subresource: url.subresource,
             method: request.method().to_string(),
+            manager: manager(&query, &request),
+            has_applied: text(&request, &header::CONTENT_TYPE).starts_with(body::APPLY_PATCH),
             query,
             now: (self.inner.clock)(),
         };
         ask.is_dry_run()?;
+        let wanted = Wanted {
+            form,
+            include: Include::of(ask.query.get("includeObject")),
+            now: ask.now,
+        };
         if ask.method == "GET" {
-            return self.read(ask, form);
+            return self.read(ask, wanted);
         }
         let body = body::read(request).await?;
         ask.now = (self.inner.clock)();
@@ -170,35 +179,37 @@ impl ApiServer {
                 let objects = self.write(|state| state.delete_collection(&ask, &deletion))?;
                 return Ok(answer::list(
                     &ask.kind,
-                    form,
+                    wanted,
                     objects,
-                    serde_json::json!({}),
+                    &serde_json::json!({}),
                 ));
             }
             _ => Err(Failure::method_not_allowed()),
         }?;
-        Ok(answer::object(
-            &ask.kind,
-            form,
-            written.code,
-            written.object,
-        ))
+        let mut response = answer::object(&ask.kind, wanted, written.code, written.object);
+        answer::warn(&mut response, &written.warnings);
+        Ok(response)
     }
 
-    fn read(&self, ask: Ask, form: Form) -> Result<Response, Failure> {
+    fn read(&self, ask: Ask, wanted: Wanted) -> Result<Response, Failure> {
         if ask.kind.is_review {
             return Err(Failure::method_not_allowed());
         }
         if ask.query.is("watch") {
-            return watch::answer(self, ask, form);
+            return watch::answer(self, ask, wanted);
         }
         let state = self.state();
         if ask.name.is_empty() {
             let page = state.list(&ask)?;
-            return Ok(answer::list(&ask.kind, form, page.objects, page.metadata));
+            return Ok(answer::list(
+                &ask.kind,
+                wanted,
+                page.objects,
+                &page.metadata,
+            ));
         }
-        let object = crate::convert::shown(&ask.kind, state.live(&ask)?);
-        Ok(answer::object(&ask.kind, form, 200, object))
+        let object = write::shown(&ask, state.live(&ask)?);
+        Ok(answer::object(&ask.kind, wanted, 200, object))
     }
 
     /// Drafts a write and keeps it; again, if another one came in between.
@@ -220,6 +231,17 @@ fn text<'a>(request: &'a Request<Body>, name: &header::HeaderName) -> &'a str {
     value
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
+}
+
+/// Who writes: the parameter `fieldManager`, else the first word of the client's name.
+fn manager(query: &Query, request: &Request<Body>) -> String {
+    match query.get("fieldManager") {
+        "" => match text(request, &header::USER_AGENT).split('/').next() {
+            None | Some("") => "unknown".to_owned(),
+            Some(agent) => agent.to_owned(),
+        },
+        manager => manager.to_owned(),
+    }
 }
 
 async fn handle(

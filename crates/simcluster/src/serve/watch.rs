@@ -13,11 +13,11 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
+use super::answer::Wanted;
 use super::{ApiServer, answer};
 use crate::convert;
 use crate::failure::{Cause, Failure};
 use crate::list::Filter;
-use crate::request::Form;
 use crate::state::{Ask, State};
 use crate::store::Change;
 
@@ -31,8 +31,10 @@ const BOOKMARK: Duration = Duration::from_secs(60);
 struct Watch {
     server: ApiServer,
     ask: Ask,
-    form: Form,
+    wanted: Wanted,
     filter: Filter,
+    /// Whether the columns of a table are still to be told.
+    has_header: bool,
     /// Up to this version everything has been sent or stands in `lines`.
     position: u64,
     /// What is to be sent.
@@ -47,7 +49,7 @@ struct Watch {
 ///
 /// # Errors
 /// 400 or 422 for parameters that cannot be.
-pub fn answer(server: &ApiServer, ask: Ask, form: Form) -> Result<Response, Failure> {
+pub fn answer(server: &ApiServer, ask: Ask, wanted: Wanted) -> Result<Response, Failure> {
     let filter = Filter::of(&ask)?;
     let asked = ask.query.resource_version()?;
     let wants_initial = ask.query.is("sendInitialEvents");
@@ -60,7 +62,8 @@ pub fn answer(server: &ApiServer, ask: Ask, form: Form) -> Result<Response, Fail
     let state = server.state();
     let mut watch = Watch {
         server: server.clone(),
-        form,
+        wanted,
+        has_header: true,
         filter,
         position: asked.unwrap_or(0),
         lines: VecDeque::new(),
@@ -178,7 +181,10 @@ impl Watch {
     }
 
     fn push(&mut self, kind: &str, object: Value) {
-        let object = answer::formed(&self.ask.kind, self.form, object);
+        let header = self.has_header;
+        self.wanted.now = (self.server.inner.clock)();
+        let object = answer::formed(&self.ask.kind, self.wanted, object, header);
+        self.has_header = false;
         self.line(kind, &object);
     }
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::settle::settle;
 use super::{Draft, metadata};
 use crate::convert;
 use crate::failure::{Cause, Failure};
@@ -33,10 +34,8 @@ impl State {
             members.remove("generation");
         }
         start(kind, &mut object);
-        let causes = metadata::causes(kind, &object);
-        if !causes.is_empty() {
-            return Err(Failure::invalid(kind, &name, &causes));
-        }
+        let mut warnings = Vec::new();
+        let object = settle(ask, None, object, &mut warnings)?;
         if self.store.get(&kind.place(), &key).is_some() {
             return Err(Failure::already_exists(kind, &name));
         }
@@ -44,6 +43,7 @@ impl State {
             key,
             before: None,
             after: convert::kept(kind, object),
+            warnings,
         })
     }
 

@@ -113,6 +113,7 @@ impl State {
                 true => convert::shown(&kind, &object),
                 false => success(&kind, &object),
             },
+            warnings: Vec::new(),
         })
     }
 

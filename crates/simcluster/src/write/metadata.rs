@@ -87,7 +87,7 @@ fn check_kind(
     members: &Map<String, Value>,
 ) -> Result<(), Failure> {
     let expected = kind.api_version();
-    if kind.is_custom {
+    if kind.custom.is_some() {
         if api_version != expected {
             return Err(Failure::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({expected})"

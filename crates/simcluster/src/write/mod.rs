@@ -13,6 +13,8 @@ mod create;
 mod delete;
 mod follow;
 mod metadata;
+pub mod scale;
+mod settle;
 mod update;
 
 use std::sync::Arc;
@@ -33,6 +35,10 @@ pub enum Patch {
     Json(Value),
     /// `application/merge-patch+json`.
     Merge(Value),
+    /// `application/strategic-merge-patch+json`.
+    Strategic(Value),
+    /// `application/apply-patch+yaml`.
+    Apply(Value),
 }
 
 /// A write that is asked for.
@@ -55,6 +61,8 @@ pub struct Draft {
     pub before: Option<Arc<Value>>,
     /// As it will be, in the form that is kept.
     pub after: Value,
+    /// What the client should know.
+    pub warnings: Vec<String>,
 }
 
 /// What became of a write.
@@ -64,6 +72,8 @@ pub struct Written {
     pub code: u16,
     /// The object as its kind shows it, or a `Status`.
     pub object: Value,
+    /// What the client should know.
+    pub warnings: Vec<String>,
 }
 
 impl State {
@@ -98,7 +108,8 @@ impl State {
         let code = if draft.before.is_some() { 200 } else { 201 };
         let shown = |object: &Value| Written {
             code,
-            object: convert::shown(&ask.kind, object),
+            object: shown(ask, object),
+            warnings: draft.warnings.clone(),
         };
         if let Some(before) = &draft.before
             && **before == draft.after
@@ -118,6 +129,14 @@ impl State {
         let written = kept.as_ref().map(|object| shown(object));
         self.follow(ask.now);
         Ok(written)
+    }
+}
+
+/// An object as the URL of a request shows it.
+pub fn shown(ask: &Ask, object: &Value) -> Value {
+    match ask.subresource.as_str() {
+        "scale" => scale::shown(&ask.kind, object),
+        _ => convert::shown(&ask.kind, object),
     }
 }
 

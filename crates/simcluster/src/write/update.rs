@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Draft, Patch, metadata};
+use super::settle::{manager, settle};
+use super::{Draft, Patch, metadata, scale};
 use crate::convert;
 use crate::failure::{Cause, Failure};
 use crate::kind::Kind;
-use crate::patch::{self, PatchError};
-use crate::state::{Ask, State};
+use crate::patch::{self, ApplyError, Manager, PatchError};
+use crate::state::{Ask, State, time};
 
 /// What the server alone writes in `metadata`.
 const SYSTEM: &[&str] = &[
@@ -25,32 +26,128 @@ const SYSTEM: &[&str] = &[
 impl State {
     /// The object after a PUT.
     pub(super) fn draft_update(&mut self, ask: &Ask, body: Value) -> Result<Draft, Failure> {
-        let body = metadata::check_body(ask, body)?;
+        let body = match ask.subresource.as_str() {
+            "scale" => body,
+            _ => metadata::check_body(ask, body)?,
+        };
         let before = Arc::clone(self.live(ask)?);
-        let shown = convert::shown(&ask.kind, &before);
-        let after = update(ask, false, &shown, body)?;
-        Ok(Draft {
-            key: ask.key(),
-            before: Some(before),
-            after: convert::kept(&ask.kind, after),
-        })
+        let body = whole(ask, &before, body)?;
+        replace(ask, before, body)
     }
 
     /// The object after a PATCH.
     pub(super) fn draft_patch(&mut self, ask: &Ask, patch: Patch) -> Result<Draft, Failure> {
+        if let Patch::Apply(applied) = patch {
+            return self.draft_apply(ask, &applied);
+        }
+        if ask.query.has("force") {
+            let why = "may not be specified for non-apply patch";
+            let cause = Cause::forbidden("force", why);
+            return Err(Failure::invalid_options("PatchOptions", &[cause]));
+        }
         let before = Arc::clone(self.live(ask)?);
-        let shown = convert::shown(&ask.kind, &before);
-        let body = match patch {
-            Patch::Json(operations) => patch::json(&shown, &operations).map_err(refused)?,
-            Patch::Merge(patch) => patch::merge(&shown, &patch),
+        let shown = super::shown(ask, &before);
+        let body = match &patch {
+            Patch::Json(operations) => patch::json(&shown, operations).map_err(refused)?,
+            Patch::Strategic(_) if ask.kind.custom.is_some() => {
+                return Err(Failure::no_strategic_merge());
+            }
+            Patch::Strategic(patch) => {
+                patch::strategic(&shown, patch, &ask.kind.merge_keys).map_err(refused)?
+            }
+            Patch::Merge(patch) | Patch::Apply(patch) => patch::merge(&shown, patch),
         };
-        let body = metadata::check_body(ask, body)?;
-        let after = update(ask, true, &shown, body)?;
-        Ok(Draft {
-            key: ask.key(),
-            before: Some(before),
-            after: convert::kept(&ask.kind, after),
-        })
+        let body = whole(ask, &before, body)?;
+        replace(ask, before, body)
+    }
+
+    /// The object after a server-side apply, which may be a new one.
+    fn draft_apply(&mut self, ask: &Ask, applied: &Value) -> Result<Draft, Failure> {
+        if ask.query.get("fieldManager").is_empty() {
+            let cause = Cause::required("fieldManager", "is required for apply patch");
+            return Err(Failure::invalid_options("PatchOptions", &[cause]));
+        }
+        check_applied(ask, applied)?;
+        let before = self.live(ask).ok().cloned();
+        if before.is_none() && !ask.subresource.is_empty() {
+            return Err(Failure::not_found(&ask.kind, &ask.name));
+        }
+        let now = time(ask.now);
+        let api_version = ask.kind.api_version();
+        let manager = Manager {
+            force: ask.query.is("force"),
+            ..manager(ask, &now, &api_version)
+        };
+        let shown = before.as_ref().map(|it| convert::shown(&ask.kind, it));
+        let keys = &ask.kind.merge_keys;
+        let after = patch::apply(shown.as_ref(), applied, &manager, keys);
+        let after = after.map_err(|error| apply_refused(ask, error))?;
+        let body = metadata::check_body(ask, after)?;
+        match before {
+            Some(before) => replace(ask, before, body),
+            None => self.draft_create(ask, body),
+        }
+    }
+}
+
+/// What is applied must say what it is, and mean the object of the URL.
+fn check_applied(ask: &Ask, applied: &Value) -> Result<(), Failure> {
+    let kind = &ask.kind;
+    let text = |at: &str| applied[at].as_str().unwrap_or_default();
+    if text("apiVersion") != kind.api_version() || text("kind") != kind.kind {
+        let (group, version) = match text("apiVersion").split_once('/') {
+            Some(parts) => parts,
+            None => ("", text("apiVersion")),
+        };
+        return Err(Failure::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={}",
+            text("kind")
+        )));
+    }
+    Ok(())
+}
+
+/// The whole object that the body of a request means.
+fn whole(ask: &Ask, before: &Value, body: Value) -> Result<Value, Failure> {
+    match ask.subresource.as_str() {
+        "scale" => scale::applied(ask, &convert::shown(&ask.kind, before), &body),
+        _ => metadata::check_body(ask, body),
+    }
+}
+
+/// The draft of an object in place of another.
+fn replace(ask: &Ask, before: Arc<Value>, body: Value) -> Result<Draft, Failure> {
+    let shown = convert::shown(&ask.kind, &before);
+    let mut warnings = Vec::new();
+    let after = update(ask, &shown, body, &mut warnings)?;
+    Ok(Draft {
+        key: ask.key(),
+        before: Some(before),
+        after: convert::kept(&ask.kind, after),
+        warnings,
+    })
+}
+
+fn apply_refused(ask: &Ask, error: ApplyError) -> Failure {
+    match error {
+        ApplyError::Conflict { message, causes } => {
+            let causes: Vec<Value> = causes
+                .iter()
+                .map(|cause| {
+                    json!({
+                        "reason": "FieldManagerConflict",
+                        "message": cause.message,
+                        "field": cause.field,
+                    })
+                })
+                .collect();
+            let mut failure = Failure::conflict(&ask.kind, &ask.name, "");
+            failure.message = message;
+            failure.details = json!({"causes": causes});
+            failure
+        }
+        ApplyError::BadRequest(message) => Failure::bad_request(message),
+        ApplyError::Failed(message) => Failure::internal(message),
     }
 }
 
@@ -63,9 +160,14 @@ fn refused(error: PatchError) -> Failure {
 }
 
 /// The object that a client wants in place of `before`, with what it may not change as it was.
-fn update(ask: &Ask, is_patch: bool, before: &Value, mut after: Value) -> Result<Value, Failure> {
+fn update(
+    ask: &Ask,
+    before: &Value,
+    mut after: Value,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Failure> {
     let kind = &ask.kind;
-    check_precondition(ask, is_patch, before, &after)?;
+    check_precondition(ask, before, &after)?;
     for member in SYSTEM {
         match before["metadata"].get(*member) {
             Some(value) => after["metadata"][*member] = value.clone(),
@@ -77,11 +179,10 @@ fn update(ask: &Ask, is_patch: bool, before: &Value, mut after: Value) -> Result
         _ if kind.has("status") => restore(before, &mut after, "status"),
         _ => {}
     }
-    let mut causes = metadata::causes(kind, &after);
-    causes.extend(new_finalizers(before, &after));
-    if !causes.is_empty() {
-        return Err(Failure::invalid(kind, &ask.name, &causes));
+    if let Some(cause) = new_finalizers(before, &after) {
+        return Err(Failure::invalid(kind, &ask.name, &[cause]));
     }
+    let mut after = settle(ask, Some(before), after, warnings)?;
     if kind.counts_generations()
         && intent(before) != intent(&after)
         && let Some(generation) = before["metadata"]["generation"].as_u64()
@@ -92,19 +193,14 @@ fn update(ask: &Ask, is_patch: bool, before: &Value, mut after: Value) -> Result
 }
 
 /// The version that the client read must be the newest, where it names one.
-fn check_precondition(
-    ask: &Ask,
-    is_patch: bool,
-    before: &Value,
-    after: &Value,
-) -> Result<(), Failure> {
+fn check_precondition(ask: &Ask, before: &Value, after: &Value) -> Result<(), Failure> {
     let kind = &ask.kind;
     let text = |object: &Value, at: &str| {
         let text = object["metadata"][at].as_str();
         text.unwrap_or_default().to_owned()
     };
     let version = text(after, "resourceVersion");
-    if version.is_empty() && kind.is_custom {
+    if version.is_empty() && kind.custom.is_some() && ask.method == "PUT" {
         let cause = Cause::invalid(
             "metadata.resourceVersion",
             &json!(0),
@@ -116,7 +212,7 @@ fn check_precondition(
         return Err(Failure::stale(kind, &ask.name));
     }
     let (wanted, uid) = (text(after, "uid"), text(before, "uid"));
-    if !wanted.is_empty() && wanted != uid && is_patch {
+    if !wanted.is_empty() && wanted != uid && ask.method == "PATCH" {
         let cause = Cause::invalid("metadata.uid", &json!(wanted), "field is immutable");
         return Err(Failure::invalid(kind, &ask.name, &[cause]));
     }
@@ -139,8 +235,10 @@ fn keep_all_but_status(kind: &Kind, before: &Value, after: &mut Value) {
         Some(status) => after["status"] = status,
         None => remove(after, "status"),
     }
-    if !kind.is_custom {
+    if kind.custom.is_none() {
         after["metadata"] = metadata;
+    } else if let Some(managed) = metadata.get("managedFields") {
+        after["metadata"]["managedFields"] = managed.clone();
     }
 }
 

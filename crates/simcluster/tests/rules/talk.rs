@@ -118,7 +118,7 @@ impl Server {
 
     async fn answer(&self, lines: &[&str], names: &mut Names) -> String {
         let ask = Ask::parse(lines);
-        let (code, body) = self.ask(&ask, names).await;
+        let (code, body, warnings) = self.ask(&ask, names).await;
         let mut said = format!("=> {code}");
         if !ask.is_watch() || code != 200 {
             let answer = serde_json::from_str(&body).unwrap_or(Value::Null);
@@ -131,7 +131,11 @@ impl Server {
             }
             said.push('\n');
             for pointer in &ask.show {
-                let value = names.shown(&find(&answer, pointer), pointer);
+                let found = match pointer.as_str() {
+                    "/warning" => warnings.clone(),
+                    _ => find(&answer, pointer),
+                };
+                let value = names.shown(&found, pointer);
                 let _ = writeln!(said, "=> {pointer} {value}");
             }
             return said;
@@ -153,8 +157,8 @@ impl Server {
         said
     }
 
-    /// Status code and body of an answer.
-    async fn ask(&self, ask: &Ask, names: &Names) -> (u16, String) {
+    /// Status code, body and warnings of an answer.
+    async fn ask(&self, ask: &Ask, names: &Names) -> (u16, String, Value) {
         let mut pause = tokio::time::interval(PAUSE);
         for attempt in 1.. {
             let request = axum::http::Request::builder()
@@ -169,9 +173,14 @@ impl Server {
                 .unwrap();
             let response = self.client.send(request).await.unwrap();
             let code = response.status().as_u16();
+            let warnings = response.headers().get_all("warning");
+            let warnings: Value = warnings
+                .iter()
+                .map(|value| value.to_str().unwrap())
+                .collect();
             let body = response.into_body().collect().await.unwrap().to_bytes();
             if ask.until.is_none_or(|until| code == until) || attempt == ATTEMPTS {
-                return (code, String::from_utf8(body.to_vec()).unwrap());
+                return (code, String::from_utf8(body.to_vec()).unwrap(), warnings);
             }
             pause.tick().await;
         }
