@@ -12,7 +12,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use geometry::inventory::Inventory;
 use host::{Ending, Intent};
@@ -23,14 +22,9 @@ use units::{Code, GpuUuid};
 
 use crate::agent::{Agent, Failed, Layout};
 use crate::cluster::NodeSeen;
-use crate::decide::{
-    self, Desired, Goes, LabelChange, MigChange, MigDecision, State, Told, apps, pause, resume,
-};
+use crate::decide::{self, Desired, Goes, LabelChange, MigChange, MigDecision, State, Told, pause};
 use crate::kept;
 use crate::machine::Machine;
-
-/// How long clients of the GPU may take to end (source: NVIDIA's MIG manager allows 5 minutes each).
-const CLIENTS_END: Duration = Duration::from_secs(300);
 
 /// What a round of the loop goes by.
 #[derive(Clone, Copy)]
@@ -259,11 +253,9 @@ impl Agent {
             return Err(refusal);
         }
         let paused = pause(&round.told.labels);
-        if !self.label(&paused).await || !self.clients_ended(&paused).await {
+        if let Err(reason) = self.pause_clients(round.told, &paused).await {
             self.resume_after(&paused).await;
-            let message =
-                "clients of the GPU did not end in time; see the pods of DCGM on this node";
-            return Err((Code::InUse, message.to_owned()));
+            return Err(reason);
         }
         let handles = handles(&minors).await;
         if let Some(refusal) = decide::opened(&handles) {
@@ -306,33 +298,6 @@ impl Agent {
             Ok(Err(error)) => Err((error.code(), error.to_string())),
             Err(panic) => Err((Code::DriverFailed, format!("the change ended: {panic}"))),
         }
-    }
-
-    /// Lets clients run again that were paused here.
-    async fn resume_after(&self, paused: &LabelChange) {
-        let set = paused.iter();
-        let set = set.filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
-        self.label(&resume(&set.collect())).await;
-    }
-
-    /// Waits until the pods of paused clients are gone.
-    async fn clients_ended(&self, paused: &LabelChange) -> bool {
-        let apps = apps(paused);
-        let Some(cluster) = self.cluster.as_ref().filter(|_| !apps.is_empty()) else {
-            return true;
-        };
-        let begun = Instant::now();
-        while begun.elapsed() < CLIENTS_END {
-            let pods = cluster.pods_on_node().await;
-            let runs = |pod: &decide::PodOnNode| !pod.is_ours && apps.contains(&pod.app.as_str());
-            match pods {
-                Ok(pods) if !pods.iter().any(runs) => return true,
-                Ok(_) => {}
-                Err(error) => tracing::warn!("{error}"),
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        false
     }
 
     /// Sets labels; whether it was done.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the agent keeps on disk besides the journal: the last good sharing config, as one that starts
 //! while the ConfigMap is broken goes on with what was in force rather than take names away from
-//! pods; and that a reboot was asked for, so that there is no second for the same.
+//! pods; that a reboot was asked for, so that there is no second for the same; and which services of the
+//! node are stopped for a change.
 
 use std::io;
 use std::path::Path;
@@ -14,6 +15,7 @@ use crate::decide::{RebootAsked, SharingConfig};
 /// Files in the state folder.
 const SHARING: &str = "sharing.json";
 const REBOOT: &str = "reboot.json";
+const SERVICES: &str = "services.json";
 
 /// The sharing config that was in force last; `None` if there is none, or it cannot be read.
 pub fn sharing(state: &Path) -> Option<SharingConfig> {
@@ -43,7 +45,22 @@ pub fn keep_reboot(state: &Path, asked: Option<&RebootAsked>) -> io::Result<()> 
     keep(state, REBOOT, asked)
 }
 
-fn keep(state: &Path, file: &str, what: Option<&impl Serialize>) -> io::Result<()> {
+/// The services that are stopped for a change, in the order in which they were.
+pub fn services(state: &Path) -> Vec<String> {
+    let bytes = Folder::at(state).read(SERVICES).ok().flatten();
+    let read = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    read.unwrap_or_default()
+}
+
+/// Keeps which services are stopped for a change.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn keep_services(state: &Path, services: &[String]) -> io::Result<()> {
+    keep(state, SERVICES, Some(services).filter(|it| !it.is_empty()))
+}
+
+fn keep(state: &Path, file: &str, what: Option<&(impl Serialize + ?Sized)>) -> io::Result<()> {
     let folder = Folder::at(state);
     let Some(what) = what else {
         return folder.remove(file);

@@ -44,6 +44,9 @@ pub struct PodSpec {
     /// Its containers.
     #[serde(default)]
     pub containers: Vec<Container>,
+    /// Labels that its node must have.
+    #[serde(default, rename = "nodeSelector")]
+    pub node_selector: BTreeMap<String, String>,
 }
 
 /// A container.

@@ -4,7 +4,7 @@
 //! ```text
 //! put back, as a reset did not bring the mode
 //!   ─> allowed? ─> not tried before? ─> fence all, nobody has any ─> mode left pending
-//!   ─> kept on disk ─> state rebooting ─> process 1 asked ─> wait for the end
+//!   ─> kept on disk ─> state rebooting ─> `reboot` ─> wait for the end
 //! after the boot: as any start; a mode that is still not there ─> failed
 //! ```
 
@@ -13,16 +13,17 @@ use std::time::{Duration, Instant};
 use geometry::inventory::Inventory;
 use host::Intent;
 use plan::{Policy, Refusal};
-use rustix::process::{Pid, Signal, kill_process};
 use units::Code;
 
 use crate::agent::{Agent, Layout};
 use crate::change::Round;
 use crate::decide::{self, Goes, MigChange, RebootAsked, State, Told};
-use crate::kept;
+use crate::{kept, on_node};
 
 /// How long a machine may take to go down: systemd gives its services 90 seconds each.
 const LONGEST: Duration = Duration::from_secs(600);
+/// How long the call for it may take.
+const ASKED: Duration = Duration::from_secs(60);
 
 impl Agent {
     /// Whether the node is going down, as was asked for.
@@ -74,8 +75,8 @@ impl Agent {
         }
         self.event(false, "Rebooting", reason.clone()).await;
         self.shown.waiting(reason);
-        ask_init().map_err(cannot)?;
         self.memory.reboots_since = Some(Instant::now());
+        reboot_node().await.map_err(cannot)?;
         Ok(())
     }
 
@@ -100,11 +101,15 @@ impl Agent {
     }
 }
 
-/// Asks the node's first process for a reboot, as Ctrl-Alt-Del does: every init knows that signal.
-fn ask_init() -> Result<(), String> {
-    if std::process::id() == 1 {
-        return Err("the agent does not see the processes of the node (hostPID)".to_owned());
+/// Reboots the node, by the program that every init brings with it.
+async fn reboot_node() -> Result<(), String> {
+    let output = on_node::run(&["reboot"], ASKED).await;
+    let output = output.map_err(|error| format!("reboot: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "reboot: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
     }
-    tracing::warn!("process 1 is asked to reboot the node");
-    kill_process(Pid::INIT, Signal::INT).map_err(|error| format!("signal to process 1: {error}"))
 }

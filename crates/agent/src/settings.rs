@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use cdi::Hooks;
 use config::deviceplugin::{AllocationPolicy, Config, IdStrategy, ListStrategy, MigStrategy};
+use config::gpu_clients::GpuClients;
 use publish::XidPolicy;
 
 /// Everything that the agent is told when it starts.
@@ -32,6 +33,9 @@ pub struct Settings {
     /// Whether the node may be rebooted for a change of the MIG mode, unless an annotation of the
     /// node says otherwise.
     pub may_reboot: bool,
+    /// Services of the node that are stopped while a layout changes, where no ConfigMap names
+    /// others; `None`: none are.
+    pub services: Option<GpuClients>,
 }
 
 /// This node in its cluster.

@@ -211,6 +211,24 @@ impl Cluster {
         Ok(pods.map(|pod| pod_on_node(pod.metadata)).collect())
     }
 
+    /// The pods on this node of DaemonSets that select nodes by this label.
+    ///
+    /// # Errors
+    /// As the API server says.
+    pub async fn pods_that_select(&self, label: &str) -> Result<Vec<String>, WriteError> {
+        let api = objects::pods(&self.client);
+        let fields = format!("spec.nodeName={}", self.about.node);
+        let list = api.list(&ListParams::default().fields(&fields)).await;
+        let list = list.map_err(cannot("list the pods of the node"))?;
+        let selects = |pod: &Pod| {
+            let mut owners = pod.metadata.owner_references.iter().flatten();
+            owners.any(|owner| owner.kind == "DaemonSet")
+                && pod.spec.node_selector.contains_key(label)
+        };
+        let pods = list.items.into_iter().filter(selects).map(seen);
+        Ok(pods.map(|pod| pod.name).collect())
+    }
+
     /// The pods that run on this node and ask for NVIDIA's devices, each as `NAMESPACE/NAME`.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::{self, Kind, Part};
 use crate::sink::Sink;
 use crate::tree::{Node, Position};
-use crate::{checkpoint, deviceplugin, hooks, mig};
+use crate::{checkpoint, deviceplugin, gpu_clients, hooks, mig};
 
 /// What is in a file and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,7 +61,8 @@ fn check_part(sink: &mut Sink, part: &Part, has_known: bool) {
         }
         Kind::Hooks => drop(part.read(sink, hooks::decode)),
         Kind::Checkpoint => drop(part.read(sink, checkpoint::decode)),
-        Kind::GpuClients | Kind::Blank => {}
+        Kind::GpuClients => drop(part.read(sink, gpu_clients::decode)),
+        Kind::Blank => {}
         Kind::Unknown => {
             let allowed = "expected a MIG config (mig-configs), a device-plugin config (flags, \
                            sharing), a hooks file (hooks), a checkpoint (MigState), or a ConfigMap \

@@ -115,25 +115,11 @@ fn decode_points(sink: &mut Sink, node: &Node) -> Option<BTreeMap<Point, Vec<Hoo
     for point in Point::ALL {
         let key = point.as_str();
         if let Some(member) = mapping.get(key) {
-            let list = |sink: &mut Sink| items(sink, &member.value, "a list of programs", hook);
+            let list = |sink: &mut Sink| sink.items(&member.value, "a list of programs", hook);
             hooks.insert(point, sink.key(key, list));
         }
     }
     Some(hooks)
-}
-
-/// Reads the items of a list that may be null.
-fn items<T>(
-    sink: &mut Sink,
-    node: &Node,
-    expected: &str,
-    read: impl Fn(&mut Sink, &Node) -> Option<T>,
-) -> Vec<T> {
-    if node.value == Value::Null {
-        return Vec::new();
-    }
-    let list = sink.sequence(node, expected).unwrap_or_default();
-    sink.each(list, read).into_iter().flatten().collect()
 }
 
 fn hook(sink: &mut Sink, node: &Node) -> Option<Hook> {
@@ -145,7 +131,7 @@ fn hook(sink: &mut Sink, node: &Node) -> Option<Hook> {
     }
     let args = mapping.get("args").map(|member| {
         sink.key("args", |sink| {
-            items(sink, &member.value, "a list of texts", word)
+            sink.items(&member.value, "a list of texts", word)
         })
     });
     let envs = mapping

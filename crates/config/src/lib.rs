@@ -20,6 +20,7 @@ pub mod deviceplugin;
 pub mod diagnostic;
 pub mod export;
 pub mod generate;
+pub mod gpu_clients;
 pub mod hooks;
 pub mod laws;
 pub mod manifest;

@@ -159,6 +159,20 @@ impl Sink {
             .collect()
     }
 
+    /// Reads the items of a list that may be null.
+    pub fn items<T>(
+        &mut self,
+        node: &Node,
+        expected: &str,
+        read: impl FnMut(&mut Self, &Node) -> Option<T>,
+    ) -> Vec<T> {
+        if node.value == Value::Null {
+            return Vec::new();
+        }
+        let list = self.sequence(node, expected).unwrap_or_default();
+        self.each(list, read).into_iter().flatten().collect()
+    }
+
     /// What `read` notes belongs to the named configuration.
     pub fn in_config<R>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> R) -> R {
         let before = self.config.replace(name.to_owned());

@@ -12,8 +12,9 @@ const MANAGER: &str = "slicewright";
 
 /// For `kubectl explain clusterpolicy`.
 const DESCRIPTION: &str = "GPU Operator's policy of a cluster. Slicewright reads \
-    spec.mig.strategy, and the names of ConfigMaps and defaults in spec.migManager.config.{name,default} \
-    and spec.devicePlugin.config.{name,default}; it keeps every other field.";
+    spec.mig.strategy, and the names of ConfigMaps and defaults in spec.migManager.config.{name,default}, \
+    spec.migManager.gpuClientsConfig.name and spec.devicePlugin.config.{name,default}; it keeps every \
+    other field.";
 
 /// What of a ClusterPolicy matters here. Texts that are empty or of another type count as not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct ClusterPolicySpec {
     pub mig_config_map: Option<String>,
     /// `migManager.config.default`: MIG config of nodes without the label.
     pub mig_default: Option<String>,
+    /// `migManager.gpuClientsConfig.name`: ConfigMap with services that keep GPUs open.
+    pub gpu_clients_config_map: Option<String>,
     /// `devicePlugin.config.name`: ConfigMap with named sharing configs.
     pub device_plugin_config_map: Option<String>,
     /// `devicePlugin.config.default`: sharing config of nodes without the label.
@@ -42,6 +45,7 @@ impl ClusterPolicySpec {
             mig_strategy: text("/spec/mig/strategy"),
             mig_config_map: text("/spec/migManager/config/name"),
             mig_default: text("/spec/migManager/config/default"),
+            gpu_clients_config_map: text("/spec/migManager/gpuClientsConfig/name"),
             device_plugin_config_map: text("/spec/devicePlugin/config/name"),
             device_plugin_default: text("/spec/devicePlugin/config/default"),
         }

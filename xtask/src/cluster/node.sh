@@ -35,6 +35,27 @@ cp -L /etc/passwd /etc/group /etc/ld.so.cache etc/
 : > etc/resolv.conf
 printf '127.0.0.1 localhost\n' > etc/hosts
 
+# Programs of an init that a node has: what they were asked for is seen by files. A service that
+# runs is a file in /run/units.
+mount -t tmpfs -o mode=755 tmpfs usr/local/sbin
+cat > usr/local/sbin/reboot << 'PROGRAM'
+#!/bin/sh
+: > /run/reboot-asked
+PROGRAM
+cat > usr/local/sbin/systemctl << 'PROGRAM'
+#!/bin/sh
+verb=$1
+shift 2
+echo "$verb $*" >> /run/systemctl.log
+for unit; do
+    case $verb in
+    is-active) if [ -e "/run/units/$unit" ]; then echo active; else echo inactive; fi ;;
+    stop) rm "/run/units/$unit" ;;
+    start) : > "/run/units/$unit" ;;
+    esac
+done
+PROGRAM
+chmod 755 usr/local/sbin/reboot usr/local/sbin/systemctl
 mount -t tmpfs -o mode=755 tmpfs dev
 while read -r device major minor; do
     mknod -m 666 "dev/$device" c "$major" "$minor"
@@ -78,11 +99,9 @@ rmdir /old
 # Pods ask for mounts to be seen on the node and the other way round.
 mount --make-rshared /
 
-# An init reboots the machine at this signal. Here somebody looks whether it came.
-trap ': > /run/reboot-asked' INT
 echo "$pid" > /run/node.pid.new
 mv /run/node.pid.new /run/node.pid
 while :; do
     sleep 3600 &
-    wait || true
+    wait
 done

@@ -31,7 +31,7 @@ const SCRIPT: &str = "
 const FORGET: &str = "rm -rf /var/lib/kubelet /var/lib/slicewright /var/run/cdi /var/log/pods";
 
 impl Node {
-    /// Whether its first process was asked for a reboot since the last one.
+    /// Whether it was asked for a reboot since the last one.
     pub fn is_asked_to_reboot(&self) -> bool {
         self.disk().join("run/reboot-asked").exists()
     }

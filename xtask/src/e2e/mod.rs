@@ -19,6 +19,7 @@ mod rbac;
 mod reboot;
 mod rivals;
 mod rules;
+mod services;
 mod steps;
 mod tutorial;
 
@@ -119,6 +120,10 @@ const WITH_AGENT: &[(&str, Scenario)] = &[
     (
         "clients of GPUs are paused for changes only",
         clients::paused_for_a_change,
+    ),
+    (
+        "services of a node are stopped for changes",
+        services::stopped_for_a_change,
     ),
     (
         "a node is born with a wish for its GPU",

@@ -11,6 +11,9 @@ pub const DRIVER_UPGRADE: &str = "paused-for-driver-upgrade";
 /// Start of these labels.
 const DEPLOY: &str = "nvidia.com/gpu.deploy.";
 
+/// The label of clients of third parties.
+const OPT_IN: &str = "nvidia.com/gpu.deploy.client";
+
 /// Clients that hold GPUs, with the `app` label of their pods where it is known (source: NVIDIA's
 /// MIG manager). `client` is for programs of third parties.
 const CLIENTS: [(&str, Option<&str>); 6] = [
@@ -56,6 +59,13 @@ pub fn apps(paused: &LabelChange) -> Vec<&'static str> {
         .filter(|(client, _)| paused.contains_key(&format!("{DEPLOY}{client}")))
         .filter_map(|(_, app)| *app)
         .collect()
+}
+
+/// The label by which DaemonSets of third parties opt in, if it pauses them now: they are known by
+/// their node selector (source: NVIDIA's MIG manager).
+pub fn opt_in(paused: &LabelChange) -> Option<&str> {
+    let mut keys = paused.keys().map(String::as_str);
+    keys.find(|key| *key == OPT_IN)
 }
 
 /// Whether the driver of the node is being replaced, so that every handle on it must be closed.

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use config::deviceplugin::{Choice, Config, MigStrategy};
+use config::gpu_clients;
 use config::mig::{self, Entry};
 use config::nearest::nearest;
 use geometry::inventory::Inventory;
@@ -23,6 +24,8 @@ use crate::settings::Settings;
 
 /// Key of a custom MIG ConfigMap that holds the file (source: GPU Operator).
 const MIG_KEY: &str = "config.yaml";
+/// Key of a ConfigMap that holds the file of GPU clients (source: GPU Operator).
+const CLIENTS_KEY: &str = "clients.yaml";
 
 /// Everything that says what is wanted of the node.
 #[derive(Clone, Debug, Default)]
@@ -96,11 +99,40 @@ pub struct MigWanted {
     pub entries: Result<Vec<Entry>, Refusal>,
 }
 
-/// The ConfigMaps that the node needs: sharing, then MIG.
+/// The ConfigMaps that the node needs: sharing, MIG, GPU clients.
 pub fn config_maps(policy: Option<&ClusterPolicySpec>, settings: &Settings) -> Vec<String> {
     let sharing = sharing_map(policy, settings);
     let mig = policy.and_then(|policy| policy.mig_config_map.clone());
-    sharing.into_iter().chain(mig).collect()
+    let clients = clients_map(policy, settings);
+    sharing.into_iter().chain(mig).chain(clients).collect()
+}
+
+/// The ConfigMap of GPU clients, if services may be stopped at all.
+fn clients_map(policy: Option<&ClusterPolicySpec>, settings: &Settings) -> Option<String> {
+    settings.services.as_ref()?;
+    policy?.gpu_clients_config_map.clone()
+}
+
+/// The services of the node that are stopped while a layout changes.
+///
+/// # Errors
+/// `config-not-found` or `config-invalid`, if ClusterPolicy names a ConfigMap of them that is not
+/// there or cannot be read.
+pub fn services(told: &Told, settings: &Settings) -> Result<Vec<String>, Refusal> {
+    let Some(given) = &settings.services else {
+        return Ok(Vec::new());
+    };
+    let Some(map) = clients_map(told.policy.as_ref(), settings) else {
+        return Ok(given.systemd_services.clone());
+    };
+    let data = told.config_maps.get(&map);
+    let text = data.and_then(|data| data.get(CLIENTS_KEY)).ok_or_else(|| {
+        let message = format!("there is no ConfigMap {map} with a key {CLIENTS_KEY}");
+        Refusal::new(Code::ConfigNotFound, message)
+    })?;
+    let parsed = gpu_clients::parse(&format!("ConfigMap {map}, key {CLIENTS_KEY}"), text);
+    let clients = parsed.map_err(|faults| Refusal::new(faults.code, faults.to_string()))?;
+    Ok(clients.0.systemd_services)
 }
 
 fn sharing_map(policy: Option<&ClusterPolicySpec>, settings: &Settings) -> Option<String> {

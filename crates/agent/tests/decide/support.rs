@@ -87,6 +87,7 @@ pub fn settings() -> Settings {
         xids: XidPolicy::default(),
         may_disrupt: false,
         may_reboot: false,
+        services: None,
     }
 }
 

@@ -118,6 +118,14 @@ pub struct AgentArgs {
     /// (annotation slicewright.dev/may-reboot beats it) [env: WITH_REBOOT].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub with_reboot: Option<String>,
+    /// Whether services of the node that keep GPUs open are stopped while a layout changes
+    /// [env: WITH_SHUTDOWN_HOST_GPU_CLIENTS].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub with_shutdown_host_gpu_clients: Option<String>,
+    /// File with these services, NVIDIA's format; ClusterPolicy may name a ConfigMap that beats it
+    /// [env: GPU_CLIENTS_FILE] [default: those of GPU Operator].
+    #[arg(long, value_name = "FILE")]
+    pub gpu_clients_file: Option<String>,
     /// Where /healthz, /readyz and /metrics are served; `none`: nowhere.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub listen: String,

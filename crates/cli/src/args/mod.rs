@@ -92,6 +92,13 @@ pub enum Verb {
         #[command(subcommand)]
         verb: SimVerb,
     },
+    /// A program of the node that the agent runs in the node's own files.
+    #[command(name = ::agent::on_node::VERB, hide = true)]
+    OnNode {
+        /// The program and its arguments.
+        #[arg(last = true, required = true)]
+        words: Vec<String>,
+    },
     /// Say what a code means and what to do about it.
     Explain(ExplainArgs),
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use agent::{CdiHooks, Kubernetes, LogFormat, Overrides, Paths, Settings};
 use config::deviceplugin::{Choice, ListStrategy};
+use config::gpu_clients::{self, GpuClients};
 use config::manifest::{self, Kind};
 use config::sink::Sink;
 use publish::XidPolicy;
@@ -78,7 +79,34 @@ fn settings(args: &AgentArgs, env: &Env, output: &mut Output<'_>) -> Result<Sett
         may_reboot: given
             .bool("--with-reboot", &args.with_reboot, &["WITH_REBOOT"])?
             .unwrap_or(false),
+        services: services(args, &given, output)?,
     })
+}
+
+/// The services of the node that may be stopped.
+fn services(
+    args: &AgentArgs,
+    given: &Given<'_>,
+    output: &mut Output<'_>,
+) -> Result<Option<GpuClients>, Failure> {
+    let may = given.bool(
+        "--with-shutdown-host-gpu-clients",
+        &args.with_shutdown_host_gpu_clients,
+        &["WITH_SHUTDOWN_HOST_GPU_CLIENTS"],
+    )?;
+    let file = args.gpu_clients_file.as_deref();
+    match (may, file.or(given.env.get("GPU_CLIENTS_FILE"))) {
+        (Some(true), Some(file)) => {
+            let text = files::read(file, Code::ConfigInvalid)?;
+            let (clients, warnings) = gpu_clients::parse(file, &text)?;
+            for warning in &warnings {
+                output.warn(warning.code, warning);
+            }
+            Ok(Some(clients))
+        }
+        (Some(true), None) => Ok(Some(GpuClients::default())),
+        _ => Ok(None),
+    }
 }
 
 /// What a file is. One with nothing but a version is taken for a device-plugin configuration.

@@ -54,6 +54,13 @@ pub fn run(cli: &Cli, env: &Env, output: &mut Output<'_>) -> Result<u8, Failure>
             verb: ConfigVerb::Check(args),
         } => check::run(args, output),
         Verb::Sim { verb } => sim::run(verb, output),
+        Verb::OnNode { words } => {
+            let error = ::agent::on_node::exec(words);
+            Err(Failure::new(
+                Code::NoPermission,
+                format!("{}: {error}", words.join(" ")),
+            ))
+        }
         Verb::Explain(args) => explain::run(args, output),
     }
 }
