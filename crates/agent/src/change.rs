@@ -44,8 +44,8 @@ impl Agent {
     /// was touched.
     pub(crate) async fn settle(&mut self, round: Round<'_>, desired: &Desired) -> (Layout, bool) {
         let outcome = self.reach(round, desired).await;
-        // Clients that a crash left paused. Not before: the change that it cut short is ended above.
-        self.label(&resume(&round.told.labels)).await;
+        // Not before: the change that a crash cut short is ended above.
+        self.lift_leftover_pause(round.told).await;
         outcome
     }
 

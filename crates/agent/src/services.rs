@@ -24,7 +24,12 @@ impl Agent {
             Ok(running) => running,
             Err(why) => return Err((Code::InUse, why)),
         };
-        let kept = kept::keep_services(&self.settings.paths.state, &running);
+        let state = &self.settings.paths.state;
+        // Besides those that a crash left stopped.
+        let mut stopped = kept::services(state);
+        stopped.retain(|service| !running.contains(service));
+        stopped.extend(running.iter().cloned());
+        let kept = kept::keep_services(state, &stopped);
         let stopped = match kept {
             Ok(()) => systemctl("stop", &running).await,
             Err(error) => Err(format!("cannot remember what is stopped: {error}")),
