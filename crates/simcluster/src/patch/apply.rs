@@ -112,7 +112,7 @@ pub fn apply(
         (true, Some(last)) => &last.time,
         (true, None) => "",
     };
-    let wanted = without_identity(&wanted);
+    let wanted = without_identity(wanted);
     if !wanted.is_empty() {
         others.push(Entry::new(manager, true, time, wanted));
     }
@@ -189,7 +189,7 @@ fn record(
 ) -> Result<(), String> {
     let resets = managed::paths(keys.resets(manager.subresource));
     let difference = compare(before, after, &keys.root)?.without(&resets);
-    let set = without_identity(&difference.changed());
+    let set = without_identity(difference.changed());
     managed::take(entries, &difference);
     if set.is_empty() {
         return Ok(());
@@ -197,7 +197,7 @@ fn record(
     let who = Who::of(manager, false);
     match entries.iter_mut().find(|entry| entry.who == who) {
         Some(entry) => {
-            entry.fields = entry.fields.union(&set);
+            entry.fields = std::mem::take(&mut entry.fields).union(&set);
             entry.time = manager.now.to_owned();
         }
         None => entries.push(Entry::new(manager, false, manager.now, set)),
@@ -208,12 +208,18 @@ fn record(
 
 /// The object without what was applied last and is owned by nobody now.
 fn prune(merged: &Value, last: &Set, owned: &Set, node: &Node) -> Result<Value, String> {
+    if last.0.is_subset(&owned.0) {
+        return Ok(merged.clone());
+    }
     let all = fields(merged, node)?.with_parents(node);
     let last = last.with_parents(node);
     let rest = |gone: &Set| remove(merged, gone, node);
     // What goes with a field that goes may be owned, or never have been this manager's.
     let kept = fields(&rest(&last), node)?.with_parents(node);
-    let kept = rest(&all.difference(&kept.union(&owned.with_parents(node))));
+    let kept = rest(
+        &all.clone()
+            .difference(&kept.union(&owned.with_parents(node))),
+    );
     let kept = fields(&kept, node)?.with_parents(node);
     Ok(rest(&all.difference(&kept).intersection(&last)))
 }
@@ -236,7 +242,7 @@ fn refuse_conflicts(entries: &[Entry], changed: &Set) -> Result<(), ApplyError> 
     let mut lines = Vec::new();
     for entry in entries {
         let who = entry.who.shown();
-        let fields = entry.fields.intersection(changed);
+        let fields = entry.fields.clone().intersection(changed);
         let mut paths: Vec<&Path> = fields.0.iter().collect();
         paths.sort_by(|one, other| leaves_first(one, other));
         if !paths.is_empty() {

@@ -144,13 +144,13 @@ impl Entry {
 pub(super) fn take(entries: &mut Vec<Entry>, difference: &Difference) {
     let gone = difference.changed().union(&difference.removed);
     for entry in entries.iter_mut() {
-        entry.fields = entry.fields.difference(&gone);
+        entry.fields = std::mem::take(&mut entry.fields).difference(&gone);
     }
     entries.retain(|entry| !entry.fields.is_empty());
 }
 
 /// Fields that nobody owns, as they say what the object is.
-pub(super) fn without_identity(fields: &Set) -> Set {
+pub(super) fn without_identity(fields: Set) -> Set {
     const METADATA: &[&str] = &[
         "name",
         "namespace",
@@ -221,7 +221,7 @@ pub(super) fn limit(entries: &mut Vec<Entry>) {
         let into = &mut entries[first];
         into.who.name = "ancient-changes".to_owned();
         into.who.subresource = String::new();
-        into.fields = into.fields.union(&joined.fields);
+        into.fields = std::mem::take(&mut into.fields).union(&joined.fields);
         into.time = joined.time;
     }
 }

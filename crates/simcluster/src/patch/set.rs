@@ -2,25 +2,29 @@
 //! Sets of fields of an object, as `fieldsV1` of `managedFields` holds them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::keys::{Items, Node};
 
 /// The way to a field, element by element as `fieldsV1` writes them: `f:NAME`, `k:KEYS`, `v:VALUE`.
-pub(super) type Path = Vec<String>;
+pub(super) type Path = Vec<Element>;
+
+/// A step of a path; shared by all paths that go over it.
+pub(super) type Element = Arc<str>;
 
 /// Fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Set(pub(super) BTreeSet<Path>);
 
 /// The element for a member of a map.
-pub(super) fn member(name: &str) -> String {
-    format!("f:{name}")
+pub(super) fn member(name: &str) -> Element {
+    format!("f:{name}").into()
 }
 
 /// The element for an item of a list; an error if it cannot be told from others.
-pub(super) fn item(item: &Value, node: &Node) -> Result<String, String> {
+pub(super) fn item(item: &Value, node: &Node) -> Result<Element, String> {
     let Items::Keys(keys) = &node.items else {
         return match item {
             Value::Object(_) => {
@@ -30,7 +34,7 @@ pub(super) fn item(item: &Value, node: &Node) -> Result<String, String> {
             Value::Null => {
                 Err("associative list without keys has an element that's an explicit null")
             }
-            plain => return Ok(format!("v:{plain}")),
+            plain => return Ok(format!("v:{plain}").into()),
         }
         .map_err(str::to_owned);
     };
@@ -55,12 +59,12 @@ pub(super) fn item(item: &Value, node: &Node) -> Result<String, String> {
              have default values for any key fields)"
         ));
     }
-    Ok(format!("k:{}", Value::Object(found)))
+    Ok(format!("k:{}", Value::Object(found)).into())
 }
 
 /// A path as the real API server shows it to people: `.spec.containers[name="a"].image`.
-pub(super) fn shown(path: &[String]) -> String {
-    let element = |element: &String| match element.split_at(2.min(element.len())) {
+pub(super) fn shown(path: &[Element]) -> String {
+    let element = |element: &Element| match element.split_at(2.min(element.len())) {
         ("f:", name) => format!(".{name}"),
         ("v:", value) => format!("[={value}]"),
         (_, keys) => {
@@ -85,7 +89,7 @@ impl Set {
                     continue;
                 }
                 let mut path = path.clone();
-                path.push(element.clone());
+                path.push(element.as_str().into());
                 match inner.as_object() {
                     Some(inner) if !inner.is_empty() => {}
                     _ => {
@@ -102,14 +106,16 @@ impl Set {
 
     /// As `fieldsV1`.
     pub(super) fn to_json(&self) -> Value {
-        fn add(fields: &mut Map<String, Value>, path: &[String]) {
-            let (element, rest) = path
-                .split_first()
-                .map_or((".", path), |(first, rest)| (first, rest));
-            let inner = fields
-                .entry(element)
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let (Value::Object(inner), false) = (inner, path.is_empty()) {
+        fn add(fields: &mut Map<String, Value>, path: &[Element]) {
+            let (element, rest) = match path {
+                [] => (".", path),
+                [first, rest @ ..] => (first.as_ref(), rest),
+            };
+            if !fields.contains_key(element) {
+                fields.insert(element.to_owned(), Value::Object(Map::new()));
+            }
+            if let (Some(Value::Object(inner)), false) = (fields.get_mut(element), path.is_empty())
+            {
                 add(inner, rest);
             }
         }
@@ -122,23 +128,27 @@ impl Set {
         self.0.is_empty()
     }
 
-    pub(super) fn union(&self, other: &Self) -> Self {
-        Self(self.0.union(&other.0).cloned().collect())
+    pub(super) fn union(mut self, other: &Self) -> Self {
+        self.0.extend(other.0.iter().cloned());
+        self
     }
 
-    pub(super) fn intersection(&self, other: &Self) -> Self {
-        Self(self.0.intersection(&other.0).cloned().collect())
+    pub(super) fn intersection(mut self, other: &Self) -> Self {
+        self.0.retain(|path| other.0.contains(path));
+        self
     }
 
     /// Fields that the other has not; those below a field of the other stay.
-    pub(super) fn difference(&self, other: &Self) -> Self {
-        Self(self.0.difference(&other.0).cloned().collect())
+    pub(super) fn difference(mut self, other: &Self) -> Self {
+        self.0.retain(|path| !other.0.contains(path));
+        self
     }
 
     /// Fields that are neither at nor below these names.
-    pub(super) fn without(&self, tops: &[Path]) -> Self {
-        let kept = |path: &&Path| !tops.iter().any(|top| path.starts_with(top));
-        Self(self.0.iter().filter(kept).cloned().collect())
+    pub(super) fn without(mut self, tops: &[Path]) -> Self {
+        self.0
+            .retain(|path| !tops.iter().any(|top| path.starts_with(top)));
+        self
     }
 
     /// With the members that are declared by name on the way to each field.

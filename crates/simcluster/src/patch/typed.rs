@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::keys::{Items, Node};
-use super::set::{Path, Set, item, member, shown};
+use super::set::{Element, Path, Set, item, member, shown};
 
 /// Fields that differ between two objects.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ fn merge_lists(live: &[Value], applied: &[Value], node: &Node) -> Result<Vec<Val
             .collect::<Result<Vec<_>, _>>()
     };
     let (live_names, applied_names) = (named(live)?, named(applied)?);
-    let wanted: BTreeSet<&String> = applied_names.iter().collect();
+    let wanted: BTreeSet<&Element> = applied_names.iter().collect();
     let mut shared = applied_names
         .iter()
         .filter(|name| live_names.contains(name))
@@ -143,11 +143,11 @@ pub(super) fn compare(before: &Value, after: &Value, node: &Node) -> Result<Diff
 impl Difference {
     /// Fields whose value is another now.
     pub(super) fn changed(&self) -> Set {
-        self.modified.union(&self.added)
+        self.modified.clone().union(&self.added)
     }
 
     /// Without the paths and what is below them.
-    pub(super) fn without(&self, tops: &[Path]) -> Self {
+    pub(super) fn without(self, tops: &[Path]) -> Self {
         Self {
             removed: self.removed.without(tops),
             modified: self.modified.without(tops),
@@ -174,6 +174,9 @@ impl Difference {
         node: &Node,
         path: &mut Path,
     ) -> Result<(), String> {
+        if before == after {
+            return Ok(());
+        }
         if let (Some(left), Some(right)) = (before, after)
             && !left.is_null()
             && !right.is_null()
@@ -215,10 +218,7 @@ impl Difference {
         node: &Node,
         path: &mut Path,
     ) -> Result<(), String> {
-        let empty = |node: &Node| match node.items {
-            Items::Atomic => Value::Object(Map::new()),
-            _ => Value::Null,
-        };
+        let (no_list, no_map) = (Value::Null, Value::Object(Map::new()));
         let names = |side| members(side).into_iter().flat_map(Map::keys);
         let all: BTreeSet<&String> = names(before)
             .chain(names(after))
@@ -226,15 +226,16 @@ impl Difference {
             .collect();
         for name in all {
             let inner = node.member(name);
-            let value = |side: Option<&'_ Value>| -> Option<Value> {
-                let found = side?.get(name).cloned();
-                found.or_else(|| inner.always.then(|| empty(inner)))
+            let empty = match inner.items {
+                Items::Atomic => &no_map,
+                _ => &no_list,
             };
+            let [before, after] = [before, after].map(|side| {
+                let found = side?.get(name);
+                found.or_else(|| inner.always.then_some(empty))
+            });
             path.push(member(name));
-            let (before, after) = (value(before), value(after));
-            if before.is_some() || after.is_some() {
-                self.compare(before.as_ref(), after.as_ref(), inner, path)?;
-            }
+            self.compare(before, after, inner, path)?;
             path.pop();
         }
         Ok(())
@@ -247,7 +248,7 @@ impl Difference {
         node: &Node,
         path: &mut Path,
     ) -> Result<(), String> {
-        let mut found: BTreeMap<String, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+        let mut found: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
         for value in before {
             found.entry(item(value, node)?).or_default().0.push(value);
         }
@@ -341,7 +342,7 @@ pub(super) fn remove(value: &Value, gone: &Set, node: &Node) -> Value {
 }
 
 fn remove_at(value: &Value, gone: &Set, node: &Node, path: &mut Path) -> Value {
-    let mut keep = |element: String, value: &Value, node: &Node| {
+    let mut keep = |element: Element, value: &Value, node: &Node| {
         path.push(element);
         let kept = match gone.0.contains(path) {
             true => None,
