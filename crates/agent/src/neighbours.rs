@@ -39,7 +39,7 @@ impl Agent {
             rivals.join(", "),
             cluster.about.node,
         );
-        self.shown.waiting(message.clone());
+        self.shown.yielding(message.clone());
         // The same devices would be handed out twice, and each would take the other's sockets.
         self.withdraw();
         let why = Warning {

@@ -19,7 +19,7 @@ pub struct Shown(Mutex<Now>);
 struct Now {
     /// What is waited for; `None`: it serves.
     waits_for: Option<String>,
-    has_served: bool,
+    is_ready: bool,
     figures: Figures,
 }
 
@@ -52,11 +52,17 @@ impl Shown {
         now.waits_for = Some(reason);
     }
 
+    /// Others serve, and it is not to.
+    pub fn yielding(&self, reason: String) {
+        self.waiting(reason);
+        self.now().is_ready = true;
+    }
+
     /// It serves.
     pub fn serving(&self, figures: Figures) {
         let mut now = self.now();
         now.waits_for = None;
-        now.has_served = true;
+        now.is_ready = true;
         now.figures = figures;
     }
 }
@@ -80,11 +86,11 @@ pub async fn start(address: SocketAddr, shown: Arc<Shown>) -> std::io::Result<()
     Ok(())
 }
 
-/// Ready once devices were offered. One that waits for its driver later stays ready: its pods have
-/// what they have, and a rollout must not stop there.
+/// Ready once devices were offered, or are not to be. One that waits for its driver later stays ready:
+/// its pods have what they have, and a rollout must not stop there.
 async fn ready(State(shown): State<Arc<Shown>>) -> (StatusCode, String) {
     let now = shown.now().clone();
-    match (now.has_served, now.waits_for) {
+    match (now.is_ready, now.waits_for) {
         (true, _) => (StatusCode::OK, "ok\n".to_owned()),
         (false, reason) => {
             let reason = reason.unwrap_or_else(|| "starting".to_owned());
@@ -117,7 +123,7 @@ fn text(now: &Now) -> String {
 fn families(now: &Now) -> Vec<Family> {
     let figures = &now.figures;
     let one = |value| vec![(String::new(), value)];
-    let serving = now.waits_for.is_none() && now.has_served;
+    let serving = now.waits_for.is_none() && now.is_ready;
     let mut devices = Vec::new();
     let mut allocated = Vec::new();
     for (name, healthy, unhealthy, held) in &figures.resources {

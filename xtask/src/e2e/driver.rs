@@ -2,9 +2,9 @@
 //! What a node says of itself while it has no driver: while it is replaced, and before it is
 //! installed.
 
-use super::steps::{becomes, field, fresh_agent};
+use super::steps::{agent, becomes, field, fresh_agent};
 use super::{Outcome, check};
-use crate::cluster::{Cluster, NAMESPACE, Node, until};
+use crate::cluster::{Cluster, Node, until};
 use crate::error::Error;
 
 /// A deploy label that GPU Operator's driver manager pauses.
@@ -51,19 +51,12 @@ fn move_library(node: &Node, from: &str, to: &str) -> Result<(), Error> {
 
 /// The agent runs, was never started again, and says that it is not ready. No GPU can be had.
 fn waits_quietly(cluster: &Cluster, node: &Node) -> Outcome {
-    let words = [
-        "get",
-        "pods",
-        &format!("--namespace={NAMESPACE}"),
-        &format!("--field-selector=spec.nodeName={}", node.name),
-        "--selector=app.kubernetes.io/component=agent",
-        "-o=jsonpath={range .items[*].status.containerStatuses[0]}{.restartCount} {.ready}{end}",
-    ];
     let path = r"{.status.allocatable.nvidia\.com/gpu}";
     Ok(until("an agent that waits, and no GPU", 30, || {
-        let pods = cluster.kubectl(&words)?;
+        let [_, restarts, ready] = agent(cluster, node)?;
         let usable = field(cluster, node, "node", path)?;
-        Ok((pods == "0 false" && usable == "0").then_some(()))
+        let waits = restarts == "0" && ready == "false" && usable == "0";
+        Ok(waits.then_some(()))
     })?)
 }
 

@@ -10,9 +10,9 @@ use tokio::runtime::Runtime;
 
 use super::plugin::{COUNT, resource};
 use super::pods::{apply, delete, pod, wait_for_phase};
-use super::steps::{becomes, field, passed, unharmed, workload};
+use super::steps::{agent, becomes, field, fresh_agent, passed, unharmed, workload};
 use super::{Failure, Outcome, check};
-use crate::cluster::{Cluster, NAMESPACE, Node};
+use crate::cluster::{Cluster, NAMESPACE, Node, until};
 use crate::image::BUSYBOX;
 
 /// What GPU Operator calls it, and the label that it selects nodes with.
@@ -31,7 +31,9 @@ pub fn are_not_fought(cluster: &Cluster) -> Outcome {
     passed(cluster, "before")?;
     cluster.kubectl(&["label", "node", &node.name, &format!("{DEPLOY}=true")])?;
     apply(cluster, &their_pods())?;
-    let served = says_who(cluster, node).and_then(|()| theirs_serves(cluster, node));
+    let served = says_who(cluster, node)
+        .and_then(|()| is_content(cluster, node))
+        .and_then(|()| theirs_serves(cluster, node));
     let asked = field(cluster, node, "gpunode", "{.status.findings[0].message}")?;
     let given = format!("kubectl label node {} {DEPLOY}=false", node.name);
     // Also after a failure: others use the node.
@@ -67,6 +69,16 @@ fn says_who(cluster: &Cluster, node: &Node) -> Outcome {
     let told = cluster.kubectl(&events)?;
     let pod = format!("pod {NAMESPACE}/{THEIRS}-of-others-");
     check(told.contains(&pod), || format!("told in events: {told:?}"))
+}
+
+/// An agent that finds them when it starts is ready, or a rollout would stop at this node.
+fn is_content(cluster: &Cluster, node: &Node) -> Outcome {
+    let [before, ..] = agent(cluster, node)?;
+    fresh_agent(cluster, node)?;
+    Ok(until("a ready agent beside others", 30, || {
+        let [uid, _, ready] = agent(cluster, node)?;
+        Ok((uid != before && ready == "true").then_some(()))
+    })?)
 }
 
 /// A plugin that serves the same name on the same socket is left alone: the pod that asks for a

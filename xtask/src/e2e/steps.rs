@@ -191,6 +191,22 @@ pub fn history(cluster: &Cluster, node: &Node, version: &str) -> Result<Vec<Valu
     }
 }
 
+/// UID of the node's agent, how often it was started again, and whether it is ready; nothing if there
+/// is not just one.
+pub fn agent(cluster: &Cluster, node: &Node) -> Result<[String; 3], Error> {
+    let status = "{.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}";
+    let pods = cluster.kubectl(&[
+        "get",
+        "pods",
+        &format!("--namespace={NAMESPACE}"),
+        &format!("--field-selector=spec.nodeName={}", node.name),
+        "--selector=app.kubernetes.io/component=agent",
+        &format!("-o=jsonpath={{range .items[*]}}{{.metadata.uid}} {status} {{end}}"),
+    ])?;
+    let words: Vec<String> = pods.split_whitespace().map(str::to_owned).collect();
+    Ok(words.try_into().unwrap_or_default())
+}
+
 /// Ends the agent's pod, so that the next is there at once: a container that dies again and again
 /// waits longer and longer.
 pub fn fresh_agent(cluster: &Cluster, node: &Node) -> Result<(), Error> {
