@@ -203,6 +203,25 @@ impl Failure {
         Self::new(415, "UnsupportedMediaType", message, Value::Null)
     }
 
+    /// 415: a kind that is read in JSON only.
+    pub fn unread_protobuf(kind: &str) -> Self {
+        let message = format!(
+            "this simulated API server does not read a {kind} in protobuf: send application/json"
+        );
+        Self::new(415, "UnsupportedMediaType", message, Value::Null)
+    }
+
+    /// 400: something that the real server does and this one does not.
+    pub fn not_simulated(what: &str) -> Self {
+        let message = format!("this simulated API server has no {what}");
+        Self::new(400, "BadRequest", message, Value::Null)
+    }
+
+    /// 429: later perhaps.
+    pub fn too_many_requests(message: &str, causes: &Value) -> Self {
+        Self::new(429, "TooManyRequests", message, json!({ "causes": causes }))
+    }
+
     /// 415: built-in kinds alone take strategic merge patches.
     pub fn no_strategic_merge() -> Self {
         let message = "the body of the request was in an unknown format - accepted media types include: \

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod convert;
+mod defaults;
 mod failure;
 mod kind;
 mod list;

@@ -124,7 +124,7 @@ impl State {
             });
             state.put(&place, name, namespace);
         }
-        state.open.clear();
+        state.follow(now);
         state
     }
 

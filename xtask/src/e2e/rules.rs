@@ -9,12 +9,23 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::process;
 
-/// Runs the test of the rules with the cluster's server in place of the embedded one.
+/// Runs the tests of the rules and of kubectl with the cluster in place of the embedded server.
 pub fn are_real(cluster: &Cluster) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let words = ["cargo", "test", "-q", "-p", "simcluster", "--test", "rules"];
+    let words = [
+        "cargo",
+        "test",
+        "-q",
+        "-p",
+        "simcluster",
+        "--test",
+        "rules",
+        "--test",
+        "kubectl",
+    ];
     let run = process::command(root, &words)
         .env("RULES_KUBECONFIG", cluster.kubeconfig())
+        .env("KUBECTL", cluster.kubectl_program())
         .output();
     let run = run.map_err(|source| {
         Failure::from(Error::Run {

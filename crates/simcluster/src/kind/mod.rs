@@ -139,6 +139,21 @@ impl Kinds {
             .find(|known| known.kind == kind && known.api_version() == api_version)
     }
 
+    /// A number that changes when a group's version does.
+    pub fn digest(&self, group: &str, version: &str) -> u64 {
+        let of_version = |kind: &&Arc<Kind>| kind.group == group && kind.version == version;
+        let texts = self.all().filter(of_version).map(|kind| {
+            let schema = kind.custom.as_ref().map(|custom| custom.schema.to_string());
+            format!("{}{}", kind.kind, schema.unwrap_or_default())
+        });
+        // FNV-1a.
+        texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| {
+            text.bytes().fold(hash, |hash: u64, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+            })
+        })
+    }
+
     /// All of them, by group, version and plural.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.all.values()

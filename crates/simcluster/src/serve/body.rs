@@ -5,6 +5,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Request, header};
 use serde_json::Value;
 
+use super::protobuf;
 use crate::failure::Failure;
 use crate::write::Patch;
 
@@ -16,6 +17,7 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 const YAML: &str = "application/yaml";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// Server-side apply; JSON is YAML too.
 pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
@@ -52,6 +54,7 @@ impl Received {
         match self.media.as_str() {
             JSON | "" | "*/*" => self.json(),
             YAML => self.yaml(),
+            PROTOBUF => protobuf::read(&self.bytes),
             _ => Err(Failure::unsupported_media_type()),
         }
     }

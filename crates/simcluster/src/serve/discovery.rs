@@ -2,16 +2,20 @@
 //! What there is to ask for: versions, groups and resources.
 
 use axum::body::Body;
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::answer;
+use super::{answer, openapi};
 use crate::failure::Failure;
 use crate::kind::{Kind, Kinds};
 use crate::request::{Form, Target};
 
 /// The version of Kubernetes whose behaviour is kept.
 const VERSION: (&str, &str, &str) = ("1", "37", "v1.37.2");
+
+/// By which clients know that a server answers with all groups at once.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 const VERBS: &[&str] = &[
     "create",
@@ -32,8 +36,13 @@ pub fn answer(kinds: &Kinds, target: &Target, form: Form) -> Result<Response, Fa
     let body = match target {
         Target::Health => return Ok(Response::new(Body::from("ok"))),
         Target::Version => version(),
-        Target::Core if form == Form::Discovery => aggregated(kinds, true),
-        Target::Groups if form == Form::Discovery => aggregated(kinds, false),
+        Target::Core | Target::Groups if form == Form::Discovery => {
+            let body = aggregated(kinds, *target == Target::Core);
+            let mut response = answer::json(200, &body);
+            let media = HeaderValue::from_static(AGGREGATED);
+            response.headers_mut().insert(header::CONTENT_TYPE, media);
+            return Ok(response);
+        }
         Target::Core => json!({"kind": "APIVersions", "versions": ["v1"]}),
         Target::Groups => {
             let groups: Vec<Value> = groups(kinds)
@@ -49,6 +58,7 @@ pub fn answer(kinds: &Kinds, target: &Target, form: Form) -> Result<Response, Fa
             group
         }
         Target::Resources(group, version) => resources(kinds, group, version)?,
+        Target::OpenApi(document) => openapi::answer(kinds, document)?,
         _ => return Err(Failure::unknown_resource()),
     };
     Ok(answer::json(200, &body))

@@ -4,6 +4,10 @@
 mod answer;
 mod body;
 mod discovery;
+mod objects;
+mod openapi;
+mod protobuf;
+mod review;
 mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,19 +22,12 @@ use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tower::ServiceExt;
 
-use self::answer::Wanted;
 use crate::failure::Failure;
-use crate::request::{self, Form, Query, Target, Url};
-use crate::state::{Ask, State};
-use crate::table::Include;
-use crate::write::{self, Deletion, Write, Written};
+use crate::request::{self, Target};
+use crate::state::State;
 
 /// Tells the time. In virtual time it follows tokio's clock.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// How often a write that is overtaken by another is drafted again (`GuaranteedUpdate`'s patience
-/// with patches is 5 in the real server).
-const ATTEMPTS: usize = 5;
 
 /// What a server is made of.
 #[derive(Clone)]
@@ -127,101 +124,15 @@ impl ApiServer {
     }
 
     async fn answer(&self, request: Request<Body>) -> Result<Response, Failure> {
+        let target = request::target(request.uri().path());
+        if target == Target::Unknown {
+            return Err(Failure::unknown_resource());
+        }
         let form = request::form(text(&request, &header::ACCEPT))?;
-        match request::target(request.uri().path()) {
+        match target {
             Target::Objects(url) => self.objects(url, form, request).await,
-            Target::Unknown => Err(Failure::unknown_resource()),
             target => discovery::answer(&self.state().kinds, &target, form),
         }
-    }
-
-    async fn objects(
-        &self,
-        url: Url,
-        form: Form,
-        request: Request<Body>,
-    ) -> Result<Response, Failure> {
-        let kind = self.state().kind(&url)?;
-        let query = Query::parse(request.uri().query().unwrap_or_default());
-        let mut ask = Ask {
-            kind,
-            namespace: url.namespace,
-            name: url.name,
-            subresource: url.subresource,
-            method: request.method().to_string(),
-            manager: manager(&query, &request),
-            has_applied: text(&request, &header::CONTENT_TYPE).starts_with(body::APPLY_PATCH),
-            query,
-            now: (self.inner.clock)(),
-        };
-        ask.is_dry_run()?;
-        let wanted = Wanted {
-            form,
-            include: Include::of(ask.query.get("includeObject")),
-            now: ask.now,
-        };
-        if ask.method == "GET" {
-            return self.read(ask, wanted);
-        }
-        let body = body::read(request).await?;
-        ask.now = (self.inner.clock)();
-        let (has_name, is_plain) = (!ask.name.is_empty(), ask.subresource.is_empty());
-        let written = match (ask.method.as_str(), has_name, is_plain) {
-            ("POST", false, true) => self.change(&ask, Write::Create(body.object()?)),
-            ("PUT", true, _) => self.change(&ask, Write::Update(body.object()?)),
-            ("PATCH", true, _) => self.change(&ask, Write::Patch(body.patch()?)),
-            ("DELETE", true, true) => {
-                let deletion = Deletion::of(&ask, &body.options()?)?;
-                self.write(|state| state.delete(&ask, &deletion))
-            }
-            ("DELETE", false, true) => {
-                let deletion = Deletion::of(&ask, &body.options()?)?;
-                let objects = self.write(|state| state.delete_collection(&ask, &deletion))?;
-                return Ok(answer::list(
-                    &ask.kind,
-                    wanted,
-                    objects,
-                    &serde_json::json!({}),
-                ));
-            }
-            _ => Err(Failure::method_not_allowed()),
-        }?;
-        let mut response = answer::object(&ask.kind, wanted, written.code, written.object);
-        answer::warn(&mut response, &written.warnings);
-        Ok(response)
-    }
-
-    fn read(&self, ask: Ask, wanted: Wanted) -> Result<Response, Failure> {
-        if ask.kind.is_review {
-            return Err(Failure::method_not_allowed());
-        }
-        if ask.query.is("watch") {
-            return watch::answer(self, ask, wanted);
-        }
-        let state = self.state();
-        if ask.name.is_empty() {
-            let page = state.list(&ask)?;
-            return Ok(answer::list(
-                &ask.kind,
-                wanted,
-                page.objects,
-                &page.metadata,
-            ));
-        }
-        let object = write::shown(&ask, state.live(&ask)?);
-        Ok(answer::object(&ask.kind, wanted, 200, object))
-    }
-
-    /// Drafts a write and keeps it; again, if another one came in between.
-    fn change(&self, ask: &Ask, write: Write) -> Result<Written, Failure> {
-        for _ in 0..ATTEMPTS {
-            let draft = self.state().draft(ask, write.clone())?;
-            let written = self.write(|state| state.commit(ask, draft))?;
-            if let Some(written) = written {
-                return Ok(written);
-            }
-        }
-        Err(Failure::stale(&ask.kind, &ask.name))
     }
 }
 
@@ -231,17 +142,6 @@ fn text<'a>(request: &'a Request<Body>, name: &header::HeaderName) -> &'a str {
     value
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
-}
-
-/// Who writes: the parameter `fieldManager`, else the first word of the client's name.
-fn manager(query: &Query, request: &Request<Body>) -> String {
-    match query.get("fieldManager") {
-        "" => match text(request, &header::USER_AGENT).split('/').next() {
-            None | Some("") => "unknown".to_owned(),
-            Some(agent) => agent.to_owned(),
-        },
-        manager => manager.to_owned(),
-    }
 }
 
 async fn handle(

@@ -17,16 +17,43 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 impl State {
     /// Draws the consequences of all writes that are open, and of those that they bring.
-    pub(super) fn follow(&mut self, now: Timestamp) {
+    pub fn follow(&mut self, now: Timestamp) {
         while let Some(event) = self.next_event() {
             if event.place.1 == "customresourcedefinitions" {
                 self.follow_definition(&event, now);
+            }
+            if event.place == namespaces() && !event.is_removal {
+                self.give_account(&event.key, now);
             }
             match event.is_removal {
                 true => self.follow_removal(&event, now),
                 false => self.follow_deletion(&event, now),
             }
         }
+    }
+
+    /// Every namespace has the account `default`.
+    fn give_account(&mut self, namespace: &str, now: Timestamp) {
+        let place = (String::new(), "serviceaccounts".to_owned());
+        let key = format!("{namespace}/default");
+        let is_leaving = self
+            .store
+            .get(&namespaces(), namespace)
+            .is_none_or(|it| !it["metadata"]["deletionTimestamp"].is_null());
+        if is_leaving || self.store.get(&place, &key).is_some() {
+            return;
+        }
+        let account = json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {
+                "name": "default",
+                "namespace": namespace,
+                "uid": self.random.uid(),
+                "creationTimestamp": time(now),
+            },
+        });
+        self.put(&place, &key, account);
     }
 
     fn follow_definition(&mut self, event: &Event, now: Timestamp) {
@@ -67,7 +94,7 @@ impl State {
             self.wake_owner(event, owner);
         }
         if let Some((namespace, _)) = event.key.split_once('/') {
-            self.wake(&(String::new(), "namespaces".to_owned()), namespace);
+            self.wake(&namespaces(), namespace);
         }
         let definition = format!("{}.{}", event.place.1, event.place.0);
         let place = (
@@ -125,7 +152,7 @@ impl State {
                 self.release(&event.place, &event.key, FOREGROUND);
             }
         }
-        if event.place.1 == "namespaces" {
+        if event.place == namespaces() {
             self.empty_namespace(&event.key, now);
         }
     }
@@ -183,7 +210,7 @@ impl State {
         if !places.iter().all(is_empty) {
             return;
         }
-        let place = (String::new(), "namespaces".to_owned());
+        let place = namespaces();
         if let Some(mut namespace) = self.store.get(&place, name).map(|it| Value::clone(it))
             && namespace["spec"]["finalizers"] == json!(["kubernetes"])
         {
@@ -206,6 +233,10 @@ impl State {
             self.delete_by_itself(place, &key, &Deletion::default(), now);
         }
     }
+}
+
+fn namespaces() -> Place {
+    (String::new(), "namespaces".to_owned())
 }
 
 fn has_finalizer(object: &Value, finalizer: &str) -> bool {

@@ -11,6 +11,7 @@
 
 mod create;
 mod delete;
+mod evict;
 mod follow;
 mod metadata;
 pub mod scale;

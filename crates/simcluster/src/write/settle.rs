@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::metadata;
+use crate::defaults;
 use crate::failure::Failure;
 use crate::patch::{self, Manager};
 use crate::schema;
@@ -31,6 +32,9 @@ pub fn settle(
         if causes.is_empty() {
             causes.extend(custom.rules.causes(&object, before));
         }
+    }
+    if kind.custom.is_none() && ask.subresource.is_empty() {
+        defaults::fill(kind, &mut object);
     }
     if !causes.is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();

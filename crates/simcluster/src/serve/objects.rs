@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests about objects: read, and written in the two halves that [`crate::write`] has.
+
+use axum::body::Body;
+use axum::http::{Request, header};
+use axum::response::Response;
+use serde_json::json;
+
+use super::answer::{self, Wanted};
+use super::body::{self, Received};
+use super::{ApiServer, review, text, watch};
+use crate::failure::Failure;
+use crate::request::{Form, Query, Url};
+use crate::state::Ask;
+use crate::table::Include;
+use crate::write::{self, Deletion, Write, Written};
+
+/// How often a write that is overtaken by another is drafted again (`GuaranteedUpdate`'s patience
+/// with patches is 5 in the real server).
+const ATTEMPTS: usize = 5;
+
+impl ApiServer {
+    /// Answers a request about objects.
+    ///
+    /// # Errors
+    /// The refusal that the client gets.
+    pub(super) async fn objects(
+        &self,
+        url: Url,
+        form: Form,
+        request: Request<Body>,
+    ) -> Result<Response, Failure> {
+        let kind = self.state().kind(&url)?;
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let mut ask = Ask {
+            kind,
+            namespace: url.namespace,
+            name: url.name,
+            subresource: url.subresource,
+            method: request.method().to_string(),
+            manager: manager(&query, &request),
+            has_applied: text(&request, &header::CONTENT_TYPE).starts_with(body::APPLY_PATCH),
+            query,
+            now: (self.inner.clock)(),
+        };
+        ask.is_dry_run()?;
+        let wanted = Wanted {
+            form,
+            include: Include::of(ask.query.get("includeObject")),
+            now: ask.now,
+        };
+        if ask.method == "GET" {
+            return self.read(ask, wanted);
+        }
+        let body = body::read(request).await?;
+        ask.now = (self.inner.clock)();
+        if ask.kind.is_review && ask.method == "POST" {
+            let object = review::answer(&ask.kind, body.object()?);
+            return Ok(answer::object(&ask.kind, wanted, 201, object));
+        }
+        if ask.method == "DELETE" && ask.name.is_empty() {
+            let deletion = Deletion::of(&ask, &body.options()?)?;
+            let objects = self.write(|state| state.delete_collection(&ask, &deletion))?;
+            return Ok(answer::list(&ask.kind, wanted, objects, &json!({})));
+        }
+        let written = self.act(&ask, &body)?;
+        let mut response = answer::object(&ask.kind, wanted, written.code, written.object);
+        answer::warn(&mut response, &written.warnings);
+        Ok(response)
+    }
+
+    /// Does what the method asks for.
+    fn act(&self, ask: &Ask, body: &Received) -> Result<Written, Failure> {
+        let (has_name, is_whole) = (!ask.name.is_empty(), ask.subresource.is_empty());
+        match (ask.method.as_str(), has_name, is_whole) {
+            ("POST", false, true) => self.change(ask, &Write::Create(body.object()?)),
+            ("POST", true, false) => {
+                let object = body.object()?;
+                self.write(|state| match ask.subresource.as_str() {
+                    "binding" => state.bind(ask, &object),
+                    "eviction" => state.evict(ask, &object),
+                    _ => Err(not_simulated(ask)),
+                })
+            }
+            ("PUT", true, _) => self.change(ask, &Write::Update(body.object()?)),
+            ("PATCH", true, _) => self.change(ask, &Write::Patch(body.patch()?)),
+            ("DELETE", true, true) => {
+                let deletion = Deletion::of(ask, &body.options()?)?;
+                self.write(|state| state.delete(ask, &deletion))
+            }
+            _ => Err(Failure::method_not_allowed()),
+        }
+    }
+
+    fn read(&self, ask: Ask, wanted: Wanted) -> Result<Response, Failure> {
+        if ask.kind.is_review {
+            return Err(Failure::method_not_allowed());
+        }
+        if ask.query.is("watch") {
+            return watch::answer(self, ask, wanted);
+        }
+        if !matches!(ask.subresource.as_str(), "" | "status" | "scale") {
+            return Err(not_simulated(&ask));
+        }
+        let state = self.state();
+        if ask.name.is_empty() {
+            let page = state.list(&ask)?;
+            return Ok(answer::list(
+                &ask.kind,
+                wanted,
+                page.objects,
+                &page.metadata,
+            ));
+        }
+        let object = write::shown(&ask, state.live(&ask)?);
+        Ok(answer::object(&ask.kind, wanted, 200, object))
+    }
+
+    /// Drafts a write and keeps it; again, if another one came in between.
+    fn change(&self, ask: &Ask, write: &Write) -> Result<Written, Failure> {
+        for _ in 0..ATTEMPTS {
+            let draft = self.state().draft(ask, write.clone())?;
+            let written = self.write(|state| state.commit(ask, draft))?;
+            if let Some(written) = written {
+                return Ok(written);
+            }
+        }
+        Err(Failure::stale(&ask.kind, &ask.name))
+    }
+}
+
+/// A refusal of what a pod's node would do.
+fn not_simulated(ask: &Ask) -> Failure {
+    Failure::not_simulated(&format!("{}/{}", ask.kind.plural, ask.subresource))
+}
+
+/// Who writes: the parameter `fieldManager`, else the first word of the client's name.
+fn manager(query: &Query, request: &Request<Body>) -> String {
+    match query.get("fieldManager") {
+        "" => match text(request, &header::USER_AGENT).split('/').next() {
+            None | Some("") => "unknown".to_owned(),
+            Some(agent) => agent.to_owned(),
+        },
+        manager => manager.to_owned(),
+    }
+}
