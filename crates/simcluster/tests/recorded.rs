@@ -258,6 +258,7 @@ const DEFAULTS: &[&str] = &[
     "dnsPolicy",
     "emptyDir",
     "imagePullPolicy",
+    "nodeInfo",
     "progressDeadlineSeconds",
     "proto",
     "protocol",
@@ -269,6 +270,7 @@ const DEFAULTS: &[&str] = &[
     "schedulerName",
     "securityContext",
     "strategy",
+    "targetPort",
     "terminationGracePeriodSeconds",
     "terminationMessagePath",
     "terminationMessagePolicy",
@@ -283,7 +285,8 @@ fn differences(ours: &Value, real: &Value, new: bool) -> Vec<String> {
                 .rsplit('.')
                 .next()
                 .is_some_and(|name| DEFAULTS.contains(&name));
-            is_default && line.ends_with("has null")
+            let is_filled = is_default || line.contains(": \"\" where");
+            is_filled && line.ends_with("has null")
         };
         found.extend(
             missing(real, ours, "real ")

@@ -416,7 +416,11 @@ pub(super) fn settled(value: Value, node: &Node) -> Value {
         Value::Object(members) => {
             let settled = members.into_iter().filter_map(|(name, value)| {
                 let inner = node.member(&name);
-                let value = settled(value, inner);
+                let is_emptied = value.is_null() && inner.always && inner.items == Items::Atomic;
+                let value = match is_emptied {
+                    true => Value::Object(Map::new()),
+                    false => settled(value, inner),
+                };
                 let is_left_out = match &value {
                     Value::Object(members) => inner.free && members.is_empty(),
                     Value::Null => !name.ends_with("Time"),
