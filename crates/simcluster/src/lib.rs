@@ -27,6 +27,7 @@ mod kind;
 mod list;
 mod owners;
 pub mod patch;
+mod quota;
 mod random;
 mod request;
 mod schema;

@@ -25,6 +25,9 @@ impl State {
             if event.place == namespaces() && !event.is_removal {
                 self.give_account(&event.key, now);
             }
+            if let Some((namespace, _)) = event.key.split_once('/') {
+                self.count_quotas(namespace);
+            }
             match event.is_removal {
                 true => self.follow_removal(&event, now),
                 false => self.follow_deletion(&event, now),

@@ -83,11 +83,15 @@ impl State {
     /// # Errors
     /// The refusal that the client gets.
     pub fn draft(&mut self, ask: &Ask, write: Write) -> Result<Draft, Failure> {
-        match write {
+        let draft = match write {
             Write::Create(body) => self.draft_create(ask, body),
             Write::Update(body) => self.draft_update(ask, body),
             Write::Patch(patch) => self.draft_patch(ask, patch),
+        }?;
+        if ask.kind.is_namespaced && ask.subresource.is_empty() {
+            self.check_quotas(ask, draft.before.as_deref(), &draft.after)?;
         }
+        Ok(draft)
     }
 
     /// Keeps a draft, unless it is a dry run or changes nothing. What was written since it was

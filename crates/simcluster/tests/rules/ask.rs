@@ -52,6 +52,11 @@ impl Ask {
         METHODS.contains(&method)
     }
 
+    /// Whether it is asked again until everything that is shown is there.
+    pub fn waits_for_all(&self) -> bool {
+        self.words.iter().any(|word| word == "all")
+    }
+
     /// Whether the words of a refusal are of no interest.
     pub fn is_brief(&self) -> bool {
         self.words.iter().any(|word| word == "brief")

@@ -179,7 +179,15 @@ impl Server {
                 .map(|value| value.to_str().unwrap())
                 .collect();
             let body = response.into_body().collect().await.unwrap().to_bytes();
-            if ask.until.is_none_or(|until| code == until) || attempt == ATTEMPTS {
+            let answer = serde_json::from_slice(&body).unwrap_or(Value::Null);
+            let is_all = || {
+                ask.show
+                    .iter()
+                    .all(|pointer| !find(&answer, pointer).is_null())
+            };
+            let is_enough =
+                ask.until.is_none_or(|until| code == until) && (!ask.waits_for_all() || is_all());
+            if is_enough || attempt == ATTEMPTS {
                 return (code, String::from_utf8(body.to_vec()).unwrap(), warnings);
             }
             pause.tick().await;
