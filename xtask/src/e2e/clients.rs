@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs of others that keep GPUs open, by the example of the DCGM exporter: away while a layout
-//! changes, there again after, and left alone as long as nothing changes.
+//! Programs of others that keep GPUs open, by the example of the DCGM exporter and of a third party's:
+//! away while a layout changes, there again after, and left alone as long as nothing changes.
 
 use serde_json::{Value, json};
 
@@ -20,43 +20,68 @@ const PAUSED: &str = "paused-for-mig-change";
 /// The same label for a JSON path.
 const VALUE: &str = r"{.metadata.labels.nvidia\.com/gpu\.deploy\.dcgm-exporter}";
 
+/// A DaemonSet that keeps GPUs open.
+struct Client {
+    /// The label that it selects nodes with.
+    deploy: &'static str,
+    /// Its name, and the `app` of its pods.
+    app: &'static str,
+    namespace: &'static str,
+}
+
+const EXPORTER: Client = Client {
+    deploy: DEPLOY,
+    app: "nvidia-dcgm-exporter",
+    namespace: NAMESPACE,
+};
+
+/// Nobody knows it by its name.
+const PROBE: Client = Client {
+    deploy: "nvidia.com/gpu.deploy.client",
+    app: "probe-of-others",
+    namespace: "default",
+};
+
 /// Paused for a change, restored after it, and after an agent that died in one; otherwise left
 /// alone.
 pub fn paused_for_a_change(cluster: &Cluster) -> Outcome {
     let node = &cluster.nodes()[0];
     strategy(cluster, "mixed")?;
-    cluster.kubectl(&["label", "node", &node.name, &format!("{DEPLOY}=true")])?;
-    apply(cluster, &exporter())?;
+    let clients = [EXPORTER, PROBE];
+    for client in &clients {
+        let wanted = format!("{}=true", client.deploy);
+        cluster.kubectl(&["label", "node", &node.name, &wanted])?;
+        apply(cluster, &client.daemon_set())?;
+    }
     let outcome = changes(cluster, node);
-    // Also after a failure: the label and the pod would be in the way of others.
+    // Also after a failure: labels and pods would be in the way of others.
     fault(node, "clear")?;
-    let words = [
-        "delete",
-        "daemonset",
-        "nvidia-dcgm-exporter",
-        "-n",
-        NAMESPACE,
-    ];
-    cluster.kubectl(&words)?;
-    cluster.kubectl(&["label", "node", &node.name, &format!("{DEPLOY}-")])?;
+    for client in &clients {
+        let namespace = format!("--namespace={}", client.namespace);
+        cluster.kubectl(&["delete", "daemonset", client.app, &namespace])?;
+        let removed = format!("{}-", client.deploy);
+        cluster.kubectl(&["label", "node", &node.name, &removed])?;
+    }
     outcome?;
     as_before(cluster, node)
 }
 
 fn changes(cluster: &Cluster, node: &Node) -> Outcome {
-    let first = runs(cluster, node)?;
+    let first = EXPORTER.runs(cluster, node)?;
+    let others = PROBE.runs(cluster, node)?;
     let since = version(cluster)?;
     label(cluster, node, "all-balanced")?;
-    away_before_anything_changes(cluster, node, &first)?;
+    away_before_anything_changes(cluster, node, &[(EXPORTER, &first), (PROBE, &others)])?;
     settled(cluster, node, "all-balanced", "mig-1g.10gb", 2)?;
-    let second = runs(cluster, node)?;
+    PROBE.runs(cluster, node)?;
+    let second = EXPORTER.runs(cluster, node)?;
     check(first != second, || "the exporter was not ended".to_owned())?;
     values(cluster, node, &since, &["true", PAUSED, "true"])?;
 
     let since = version(cluster)?;
     nothing_changes(cluster, node)?;
     values(cluster, node, &since, &["true"])?;
-    let third = runs(cluster, node)?;
+    let third = EXPORTER.runs(cluster, node)?;
     check(second == third, || "the exporter was ended".to_owned())?;
 
     fault(node, "kill-after destroy-gi gpu=0 nth=1")?;
@@ -67,22 +92,27 @@ fn changes(cluster: &Cluster, node: &Node) -> Outcome {
     fresh_agent(cluster, node)?;
     settled(cluster, node, "all-1g.10gb", "mig-1g.10gb", 7)?;
     becomes(cluster, node, "node", VALUE, "true")?;
-    runs(cluster, node).map(|_| ())
+    EXPORTER.runs(cluster, node).map(|_| ())
 }
 
-/// As long as the exporter's pod is there, the hardware is as it was.
-fn away_before_anything_changes(cluster: &Cluster, node: &Node, pod: &str) -> Outcome {
+/// As long as one of these pods is there, the hardware is as it was.
+fn away_before_anything_changes(
+    cluster: &Cluster,
+    node: &Node,
+    pods: &[(Client, &str)],
+) -> Outcome {
     let before = world(node)?.gpus.clone();
     let mut early = false;
-    until("the end of the exporter", 60, || {
+    until("the end of the clients", 60, || {
         let now = world(node)?;
-        let is_there = pods(cluster, node)?.contains(pod);
+        let mut is_there = false;
+        for (client, pod) in pods {
+            is_there |= client.pods(cluster, node)?.contains(pod);
+        }
         early |= is_there && now.gpus != before;
         Ok((!is_there).then_some(()))
     })?;
-    check(!early, || {
-        "the hardware changed under the exporter".to_owned()
-    })
+    check(!early, || "the hardware changed under a client".to_owned())
 }
 
 /// What asks for no change of the hardware, or for one that is refused.
@@ -122,52 +152,54 @@ fn values(cluster: &Cluster, node: &Node, since: &str, expected: &[&str]) -> Out
     })
 }
 
-/// Waits until one pod of the exporter is on the node and runs; its UID.
-fn runs(cluster: &Cluster, node: &Node) -> Result<String, Failure> {
-    let what = format!("the exporter on {}", node.name);
-    let running = until(&what, 60, || {
-        let pods = pods(cluster, node)?;
-        let running = pods.strip_suffix(" Running\n");
-        Ok(running.filter(|uid| !uid.contains('\n')).map(str::to_owned))
-    });
-    running.map_err(Failure::from)
-}
+impl Client {
+    /// Waits until one pod of it is on the node and runs; its UID.
+    fn runs(&self, cluster: &Cluster, node: &Node) -> Result<String, Failure> {
+        let what = format!("{} on {}", self.app, node.name);
+        let running = until(&what, 60, || {
+            let pods = self.pods(cluster, node)?;
+            let running = pods.strip_suffix(" Running\n");
+            Ok(running.filter(|uid| !uid.contains('\n')).map(str::to_owned))
+        });
+        running.map_err(Failure::from)
+    }
 
-/// The exporter's pods on the node, each as a line with UID and phase.
-fn pods(cluster: &Cluster, node: &Node) -> Result<String, Error> {
-    cluster.kubectl(&[
-        "get",
-        "pods",
-        &format!("--namespace={NAMESPACE}"),
-        &format!("--field-selector=spec.nodeName={}", node.name),
-        "--selector=app=nvidia-dcgm-exporter",
-        "-o=jsonpath={range .items[*]}{.metadata.uid} {.status.phase}{'\\n'}{end}",
-    ])
-}
+    /// Its pods on the node, each as a line with UID and phase.
+    fn pods(&self, cluster: &Cluster, node: &Node) -> Result<String, Error> {
+        cluster.kubectl(&[
+            "get",
+            "pods",
+            &format!("--namespace={}", self.namespace),
+            &format!("--field-selector=spec.nodeName={}", node.name),
+            &format!("--selector=app={}", self.app),
+            "-o=jsonpath={range .items[*]}{.metadata.uid} {.status.phase}{'\\n'}{end}",
+        ])
+    }
 
-/// A DaemonSet as GPU Operator has it for the DCGM exporter, as far as others see it.
-fn exporter() -> Value {
-    let labels = json!({ "app": "nvidia-dcgm-exporter" });
-    // It takes its time to end.
-    let script = "trap 'sleep 1; exit' TERM; sleep 3600 & wait";
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": { "name": "nvidia-dcgm-exporter", "namespace": NAMESPACE },
-        "spec": {
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "nodeSelector": { (DEPLOY): "true" },
-                    "containers": [{
-                        "name": "nvidia-dcgm-exporter",
-                        "image": BUSYBOX,
-                        "imagePullPolicy": "Never",
-                        "command": ["sh", "-c", script],
-                    }],
+    /// As GPU Operator has it for the DCGM exporter, as far as others see it.
+    fn daemon_set(&self) -> Value {
+        let labels = json!({ "app": self.app });
+        // It takes its time to end.
+        let script = "trap 'sleep 1; exit' TERM; sleep 3600 & wait";
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": { "name": self.app, "namespace": self.namespace },
+            "spec": {
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": {
+                        "nodeSelector": { (self.deploy): "true" },
+                        "containers": [{
+                            "name": "main",
+                            "image": BUSYBOX,
+                            "imagePullPolicy": "Never",
+                            "command": ["sh", "-c", script],
+                        }],
+                    },
                 },
             },
-        },
-    })
+        })
+    }
 }
