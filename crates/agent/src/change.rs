@@ -267,9 +267,12 @@ impl Agent {
         let applied = self
             .apply(change.plan.clone(), Intent::apply(&change.name))
             .await;
-        let gpus = change.plan.gpus.iter().filter(|gpu| gpu.resets());
-        let reset: Vec<GpuUuid> = gpus.map(|gpu| gpu.uuid.clone()).collect();
-        self.note_reset(&reset);
+        if applied.is_ok() {
+            let gpus = change.plan.gpus.iter().filter(|gpu| gpu.resets());
+            let reset: Vec<GpuUuid> = gpus.map(|gpu| gpu.uuid.clone()).collect();
+            self.note_reset(&reset);
+            self.memory.health.destroyed(&change.goes.instances);
+        }
         self.resume_after(&paused).await;
         applied
     }

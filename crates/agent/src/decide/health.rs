@@ -58,7 +58,16 @@ impl Health {
         }
         self.faults.retain(|fault, since| {
             let is_over = there.contains(&fault.gpu) && now >= since.last + since.wait;
-            !is_over
+            !is_over && !is_of_nothing(fault, inventory)
+        });
+    }
+
+    /// These GPU instances were destroyed, by the driver's ids: what they reported is over, though
+    /// others may have their ids by now.
+    pub fn destroyed(&mut self, instances: &BTreeSet<(GpuUuid, u32)>) {
+        self.faults.retain(|fault, _| {
+            let instance = fault.gpu_instance.map(|id| (fault.gpu.clone(), id));
+            !instance.is_some_and(|instance| instances.contains(&instance))
         });
     }
 
@@ -104,5 +113,14 @@ impl Health {
             .values()
             .map(|since| since.last + since.wait)
             .min()
+    }
+}
+
+/// Whether a fault is of a GPU instance that somebody has destroyed.
+fn is_of_nothing(fault: &Fault, inventory: &Inventory) -> bool {
+    let gpu = inventory.gpus.iter().find(|gpu| gpu.uuid == fault.gpu);
+    match (gpu, fault.gpu_instance) {
+        (Some(gpu), Some(id)) => gpu.instances.iter().all(|instance| instance.id != id),
+        _ => false,
     }
 }

@@ -55,6 +55,8 @@ pub struct Goes {
     pub slices: BTreeSet<MigUuid>,
     /// GPUs that cannot be used as a whole meanwhile.
     pub gpus: BTreeSet<GpuUuid>,
+    /// GPU instances that are destroyed, by GPU and the driver's id.
+    pub instances: BTreeSet<(GpuUuid, u32)>,
 }
 
 /// A device that a container has, by the kubelet's account.
@@ -156,6 +158,7 @@ impl Goes {
         Self {
             slices: compute.filter_map(|it| it.uuid.clone()).collect(),
             gpus: inventory.gpus.iter().map(|gpu| gpu.uuid.clone()).collect(),
+            instances: BTreeSet::new(),
         }
     }
 
@@ -163,6 +166,13 @@ impl Goes {
         let whole = plan.mode_before != plan.mode_after || plan.resets();
         let mut destroys = whole;
         for instance in &gpu.instances {
+            let goes = plan.steps.iter().any(|step| {
+                matches!(&step.action, Action::DestroyGpuInstance { placement, .. }
+                    if *placement == instance.placement)
+            });
+            if goes {
+                self.instances.insert((gpu.uuid.clone(), instance.id));
+            }
             for compute in &instance.compute {
                 let goes = plan.steps.iter().any(|step| match &step.action {
                     Action::DestroyCompute {

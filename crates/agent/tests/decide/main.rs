@@ -3,6 +3,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
+mod health;
 mod layouts;
 mod moves;
 mod support;
