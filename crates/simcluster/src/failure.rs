@@ -136,6 +136,11 @@ impl Failure {
         Self::of_object(404, "NotFound", kind, name, message)
     }
 
+    /// 404 as a plain text, where nothing knows the path.
+    pub fn no_page() -> Self {
+        Self::new(404, "", "404 page not found", Value::Null)
+    }
+
     /// 404: no such resource, or nothing that this server offers for it.
     pub fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";
@@ -297,6 +302,14 @@ impl Failure {
     /// 500 without a reason, which the real server gives for some faults of the client.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message, Value::Null)
+    }
+
+    /// 500: a webhook that is needed cannot be asked.
+    pub fn webhook_failed(name: &str, why: &str) -> Self {
+        let what = format!("failed calling webhook {name:?}: failed to call webhook: {why}");
+        let message = format!("Internal error occurred: {what}");
+        let details = json!({"causes": [{"message": what}]});
+        Self::new(500, "InternalError", message, details)
     }
 
     /// 504: a version that this server has not reached.

@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod convert;
 mod defaults;
 mod failure;

@@ -157,3 +157,31 @@ impl Start {
         })
     }
 }
+
+/// Whether a label selector, as objects have them, means an object. An empty one means all.
+pub fn selects(selector: &Value, object: &Value) -> bool {
+    if selector.is_null() {
+        return false;
+    }
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let mut terms: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    for term in selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let text = |at: &str| term[at].as_str().unwrap_or_default();
+        let values = term["values"].as_array().into_iter().flatten();
+        let values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        let values = values.join(",");
+        terms.push(match text("operator") {
+            "In" => format!("{} in ({values})", text("key")),
+            "NotIn" => format!("{} notin ({values})", text("key")),
+            "Exists" => text("key").to_owned(),
+            _ => format!("!{}", text("key")),
+        });
+    }
+    Labels::parse(&terms.join(",")).is_ok_and(|labels| labels.matches(object))
+}

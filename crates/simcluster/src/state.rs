@@ -188,7 +188,13 @@ impl State {
     /// 404 if there is none, or if it does not live where the URL says.
     pub fn kind(&self, url: &Url) -> Result<Arc<Kind>, Failure> {
         let kind = self.kinds.find(&url.group, &url.version, &url.plural);
-        let kind = kind.ok_or_else(Failure::unknown_resource)?;
+        let is_built_in = |known: &Arc<Kind>| {
+            known.custom.is_none() && known.group == url.group && known.version == url.version
+        };
+        let kind = kind.ok_or_else(|| match self.kinds.all().any(is_built_in) {
+            true => Failure::unknown_resource(),
+            false => Failure::no_page(),
+        })?;
         let is_right_place = match kind.is_namespaced {
             true => url.name.is_empty() || !url.namespace.is_empty(),
             false => url.namespace.is_empty(),

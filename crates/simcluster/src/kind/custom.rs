@@ -54,13 +54,13 @@ fn kind(spec: &Value, version: &Value) -> Kind {
         _ => text(&names["kind"]).to_lowercase(),
     };
     let mut subresources = Vec::new();
-    let scale = scale(&version["subresources"]["scale"]);
-    if scale.is_some() {
-        subresources.push("scale".to_owned());
-    }
     let has_status = version["subresources"]["status"].is_object();
     if has_status {
         subresources.push("status".to_owned());
+    }
+    let scale = scale(&version["subresources"]["scale"]);
+    if scale.is_some() {
+        subresources.push("scale".to_owned());
     }
     let schema = &version["schema"]["openAPIV3Schema"];
     let paths = list(&version["selectableFields"]);

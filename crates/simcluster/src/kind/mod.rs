@@ -35,6 +35,9 @@ const COUNTED: &[&str] = &[
     "ValidatingWebhookConfiguration",
 ];
 
+/// Kinds of the core group that a PUT makes.
+const MADE_BY_PUT: [&str; 3] = ["Event", "LimitRange", "Service"];
+
 /// One resource in one version.
 #[derive(Clone, Debug)]
 pub struct Kind {
@@ -103,6 +106,28 @@ impl Kind {
     /// of built-in ones where their strategy does (`pkg/registry/*/strategy.go` of Kubernetes 1.37).
     pub fn counts_generations(&self) -> bool {
         self.custom.is_some() || COUNTED.contains(&self.kind.as_str())
+    }
+
+    /// Whether all its objects can be deleted in one request.
+    pub fn deletes_many(&self) -> bool {
+        !(self.group.is_empty() && self.kind == "Namespace")
+    }
+
+    /// Whether a PUT makes an object that is not there (`AllowCreateOnUpdate` in `pkg/registry`).
+    pub fn is_made_by_put(&self) -> bool {
+        match self.group.as_str() {
+            "" => MADE_BY_PUT.contains(&self.kind.as_str()),
+            "coordination.k8s.io" | "events.k8s.io" | "node.k8s.io" => true,
+            group => group == "rbac.authorization.k8s.io",
+        }
+    }
+
+    /// Whether a PUT must name the version that it replaces (`AllowUnconditionalUpdate`).
+    pub fn needs_version(&self) -> bool {
+        match self.group.as_str() {
+            "admissionregistration.k8s.io" | "coordination.k8s.io" | "node.k8s.io" => true,
+            _ => self.custom.is_some() || self.kind == "PodDisruptionBudget",
+        }
     }
 
     /// Whether `name` can follow an object's name in a URL.

@@ -20,6 +20,13 @@ pub fn json(code: u16, body: &Value) -> Response {
     response
 }
 
+/// A plain text.
+pub fn text(code: u16, text: &str) -> Response {
+    let mut response = Response::new(Body::from(format!("{text}\n")));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
+    response
+}
+
 /// In which form an answer is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {

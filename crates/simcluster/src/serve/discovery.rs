@@ -132,15 +132,18 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, Failure
         resources.push(resource);
         for name in &kind.subresources {
             let (group, version, shown) = shown_by(kind, name);
-            resources.push(json!({
+            let mut resource = json!({
                 "name": format!("{}/{name}", kind.plural),
                 "singularName": "",
                 "namespaced": kind.is_namespaced,
-                "group": group,
-                "version": version,
                 "kind": shown,
                 "verbs": subresource_verbs(name),
-            }));
+            });
+            if (&group, &version) != (&kind.group, &kind.version) {
+                resource["group"] = json!(group);
+                resource["version"] = json!(version);
+            }
+            resources.push(resource);
         }
     }
     if resources.is_empty() {
@@ -160,7 +163,13 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, Failure
 }
 
 fn verbs(kind: &Kind) -> &'static [&'static str] {
-    if kind.is_review { &["create"] } else { VERBS }
+    match kind.is_review {
+        true => &["create"],
+        false if kind.deletes_many() => VERBS,
+        false => &[
+            "create", "delete", "get", "list", "patch", "update", "watch",
+        ],
+    }
 }
 
 /// Group, version and kind of what a subresource takes.

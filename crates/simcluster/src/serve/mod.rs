@@ -9,7 +9,9 @@ mod openapi;
 mod protobuf;
 mod review;
 mod watch;
+mod webhook;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
@@ -61,6 +63,8 @@ struct Inner {
     /// The version of the newest change: watches wake by it.
     version: tokio::sync::watch::Sender<u64>,
     clock: Clock,
+    /// Services that are answered in the process, by namespace and name.
+    services: Mutex<BTreeMap<(String, String), Router>>,
 }
 
 impl ApiServer {
@@ -74,6 +78,7 @@ impl ApiServer {
                 state: Mutex::new(state),
                 version: tokio::sync::watch::Sender::new(version),
                 clock: Arc::clone(&settings.clock),
+                services: Mutex::default(),
             }),
         }
     }
@@ -99,6 +104,11 @@ impl ApiServer {
         // A watch's events are small: without this they wait for the client's acknowledgement.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         axum::serve(listener, self.router()).await
+    }
+
+    fn services(&self) -> MutexGuard<'_, BTreeMap<(String, String), Router>> {
+        let services = self.inner.services.lock();
+        services.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -150,6 +160,10 @@ async fn handle(
 ) -> Response {
     match server.answer(request).await {
         Ok(response) => response,
+        // Where nothing knows the path, not even a `Status` is there.
+        Err(failure) if failure.code == 404 && failure.reason.is_empty() => {
+            answer::text(404, &failure.message)
+        }
         Err(failure) => answer::json(failure.code, &failure.to_status()),
     }
 }

@@ -4,16 +4,18 @@
 use axum::body::Body;
 use axum::http::{Request, header};
 use axum::response::Response;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::{self, Wanted};
 use super::body::{self, Received};
 use super::{ApiServer, review, text, watch};
+use crate::admission::{Attempt, Phase};
+use crate::convert;
 use crate::failure::Failure;
 use crate::request::{Form, Query, Url};
 use crate::state::Ask;
 use crate::table::Include;
-use crate::write::{self, Deletion, Write, Written};
+use crate::write::{self, Deletion, Draft, Write, Written};
 
 /// How often a write that is overtaken by another is drafted again (`GuaranteedUpdate`'s patience
 /// with patches is 5 in the real server).
@@ -59,21 +61,24 @@ impl ApiServer {
             return Ok(answer::object(&ask.kind, wanted, 201, object));
         }
         if ask.method == "DELETE" && ask.name.is_empty() {
+            if !ask.kind.deletes_many() {
+                return Err(Failure::method_not_allowed());
+            }
             let deletion = Deletion::of(&ask, &body.options()?)?;
             let objects = self.write(|state| state.delete_collection(&ask, &deletion))?;
             return Ok(answer::list(&ask.kind, wanted, objects, &json!({})));
         }
-        let written = self.act(&ask, &body)?;
+        let written = self.act(&ask, &body).await?;
         let mut response = answer::object(&ask.kind, wanted, written.code, written.object);
         answer::warn(&mut response, &written.warnings);
         Ok(response)
     }
 
     /// Does what the method asks for.
-    fn act(&self, ask: &Ask, body: &Received) -> Result<Written, Failure> {
+    async fn act(&self, ask: &Ask, body: &Received) -> Result<Written, Failure> {
         let (has_name, is_whole) = (!ask.name.is_empty(), ask.subresource.is_empty());
         match (ask.method.as_str(), has_name, is_whole) {
-            ("POST", false, true) => self.change(ask, &Write::Create(body.object()?)),
+            ("POST", false, true) => self.change(ask, &Write::Create(body.object()?)).await,
             ("POST", true, false) => {
                 let object = body.object()?;
                 self.write(|state| match ask.subresource.as_str() {
@@ -82,11 +87,14 @@ impl ApiServer {
                     _ => Err(not_simulated(ask)),
                 })
             }
-            ("PUT", true, _) => self.change(ask, &Write::Update(body.object()?)),
-            ("PATCH", true, _) => self.change(ask, &Write::Patch(body.patch()?)),
+            ("PUT", true, _) => self.change(ask, &Write::Update(body.object()?)).await,
+            ("PATCH", true, _) => self.change(ask, &Write::Patch(body.patch()?)).await,
             ("DELETE", true, true) => {
                 let deletion = Deletion::of(ask, &body.options()?)?;
-                self.write(|state| state.delete(ask, &deletion))
+                let warnings = self.admit_deletion(ask).await?;
+                let mut written = self.write(|state| state.delete(ask, &deletion))?;
+                written.warnings.extend(warnings);
+                Ok(written)
             }
             _ => Err(Failure::method_not_allowed()),
         }
@@ -116,16 +124,59 @@ impl ApiServer {
         Ok(answer::object(&ask.kind, wanted, 200, object))
     }
 
-    /// Drafts a write and keeps it; again, if another one came in between.
-    fn change(&self, ask: &Ask, write: &Write) -> Result<Written, Failure> {
+    /// Drafts a write, has it admitted and keeps it; again, if another one came in between.
+    async fn change(&self, ask: &Ask, write: &Write) -> Result<Written, Failure> {
         for _ in 0..ATTEMPTS {
             let draft = self.state().draft(ask, write.clone())?;
+            let draft = self.admit(ask, draft).await?;
             let written = self.write(|state| state.commit(ask, draft))?;
             if let Some(written) = written {
                 return Ok(written);
             }
         }
         Err(Failure::stale(&ask.kind, &ask.name))
+    }
+
+    /// A draft as the webhooks leave it.
+    async fn admit(&self, ask: &Ask, mut draft: Draft) -> Result<Draft, Failure> {
+        let shown = |object: &Value| convert::shown(&ask.kind, object);
+        let mut attempt = Attempt {
+            operation: if draft.before.is_some() {
+                "UPDATE"
+            } else {
+                "CREATE"
+            },
+            object: shown(&draft.after),
+            old: draft.before.as_deref().map(shown).unwrap_or_default(),
+        };
+        let (phase, warnings) = (Phase::Mutating, &mut draft.warnings);
+        let changed = self
+            .ask_webhooks(ask, phase, attempt.clone(), warnings)
+            .await?;
+        if changed != attempt.object {
+            let before = (!attempt.old.is_null()).then_some(&attempt.old);
+            attempt.object = write::settle(ask, before, changed, warnings)?;
+            draft.after = convert::kept(&ask.kind, attempt.object.clone());
+        }
+        self.ask_webhooks(ask, Phase::Validating, attempt, warnings)
+            .await?;
+        Ok(draft)
+    }
+
+    /// Asks the webhooks about a deletion; their warnings.
+    async fn admit_deletion(&self, ask: &Ask) -> Result<Vec<String>, Failure> {
+        let old = convert::shown(&ask.kind, self.state().live(ask)?);
+        let attempt = Attempt {
+            operation: "DELETE",
+            object: Value::Null,
+            old,
+        };
+        let mut warnings = Vec::new();
+        for phase in [Phase::Mutating, Phase::Validating] {
+            self.ask_webhooks(ask, phase, attempt.clone(), &mut warnings)
+                .await?;
+        }
+        Ok(warnings)
     }
 }
 

@@ -25,7 +25,7 @@ pub fn answer(kinds: &Kinds, document: &str) -> Result<Value, Failure> {
         .collect();
     match (document, of_document.is_empty()) {
         ("", _) => Ok(list(kinds)),
-        (_, true) => Err(Failure::unknown_resource()),
+        (_, true) => Err(Failure::no_page()),
         _ => Ok(describe(&of_document)),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Deletion, Written};
 use crate::failure::Failure;
-use crate::selector::Labels;
+use crate::list::selects;
 use crate::state::{Ask, State, time};
 use crate::store::Key;
 
@@ -92,34 +92,6 @@ impl State {
         }
         Ok(done())
     }
-}
-
-/// Whether a label selector, as objects have them, means a pod. An empty one means all.
-fn selects(selector: &Value, pod: &Value) -> bool {
-    if selector.is_null() {
-        return false;
-    }
-    let labels = selector["matchLabels"].as_object().into_iter().flatten();
-    let mut terms: Vec<String> = labels
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
-    for term in selector["matchExpressions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        let text = |at: &str| term[at].as_str().unwrap_or_default();
-        let values = term["values"].as_array().into_iter().flatten();
-        let values: Vec<&str> = values.filter_map(Value::as_str).collect();
-        let values = values.join(",");
-        terms.push(match text("operator") {
-            "In" => format!("{} in ({values})", text("key")),
-            "NotIn" => format!("{} notin ({values})", text("key")),
-            "Exists" => text("key").to_owned(),
-            _ => format!("!{}", text("key")),
-        });
-    }
-    Labels::parse(&terms.join(",")).is_ok_and(|labels| labels.matches(pod))
 }
 
 /// The budget with one disruption less.

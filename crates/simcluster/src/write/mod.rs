@@ -28,6 +28,7 @@ use crate::state::{Ask, State};
 use crate::store::Key;
 
 pub use delete::Deletion;
+pub use settle::settle;
 
 /// A body that changes an object, by its media type.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::metadata;
+use crate::admission;
 use crate::defaults;
 use crate::failure::Failure;
 use crate::patch::{self, Manager};
@@ -24,6 +25,7 @@ pub fn settle(
 ) -> Result<Value, Failure> {
     let kind = &ask.kind;
     let mut causes = metadata::causes(kind, &object);
+    warnings.extend(admission::check_configuration(kind, &object)?);
     if let Some(custom) = &kind.custom {
         let unknown = schema::prune(&custom.schema, &mut object);
         report(ask, &unknown, warnings)?;

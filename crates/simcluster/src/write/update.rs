@@ -30,6 +30,12 @@ impl State {
             "scale" => body,
             _ => metadata::check_body(ask, body)?,
         };
+        let is_new = self.store.get(&ask.kind.place(), &ask.key()).is_none();
+        if is_new && ask.kind.is_made_by_put() {
+            let mut body = body;
+            remove(&mut body["metadata"], "resourceVersion");
+            return self.draft_create(ask, body);
+        }
         let before = Arc::clone(self.live(ask)?);
         let body = whole(ask, &before, body)?;
         replace(ask, before, body)
@@ -200,7 +206,7 @@ fn check_precondition(ask: &Ask, before: &Value, after: &Value) -> Result<(), Fa
         text.unwrap_or_default().to_owned()
     };
     let version = text(after, "resourceVersion");
-    if version.is_empty() && kind.custom.is_some() && ask.method == "PUT" {
+    if version.is_empty() && kind.needs_version() && ask.method == "PUT" {
         let cause = Cause::invalid(
             "metadata.resourceVersion",
             &json!(0),
