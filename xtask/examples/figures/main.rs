@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod api_server;
 mod cluster;
 mod decisions;
 mod figure;
@@ -49,6 +50,7 @@ fn measure() -> Result<Vec<Figure>, Box<dyn Error>> {
         let release = binary.parent().unwrap_or(&binary);
         figures.extend(cluster::measure(&cluster, release)?);
     }
+    figures.extend(api_server::measure()?);
     figures.extend(decisions::measure()?);
     figures.extend(preferred::measure()?);
     figures.extend(served::measure()?);

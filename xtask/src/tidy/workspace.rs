@@ -81,7 +81,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
             "snapshot",
             "units",
         ],
-        &["plan"],
+        &["plan", "simcluster"],
     ),
 ];
 
