@@ -155,7 +155,9 @@ impl Failure {
 
     /// 406: no media type that the client takes can be served.
     pub fn not_acceptable() -> Self {
-        let message = "406: Not Acceptable";
+        let message = "406: Not Acceptable\n\nAvailable representations: application/json, \
+                       application/yaml, application/vnd.kubernetes.protobuf, \
+                       application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         Self::new(406, "NotAcceptable", message, Value::Null)
     }
 
@@ -211,7 +213,7 @@ impl Failure {
     /// 415: a kind that is read in JSON only.
     pub fn unread_protobuf(kind: &str) -> Self {
         let message = format!(
-            "this simulated API server does not read a {kind} in protobuf: send application/json"
+            "this simulated API server does not read a {kind} in protobuf: send JSON, as kubectl apply does"
         );
         Self::new(415, "UnsupportedMediaType", message, Value::Null)
     }

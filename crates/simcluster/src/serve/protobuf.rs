@@ -88,8 +88,39 @@ const BUDGET: Fields = &[
     (3, "maxUnavailable", Either),
 ];
 
+const RULE: Fields = &[
+    (1, "verbs", Texts),
+    (2, "apiGroups", Texts),
+    (3, "resources", Texts),
+    (4, "resourceNames", Texts),
+    (5, "nonResourceURLs", Texts),
+];
+const ROLE: Fields = &[
+    (1, "metadata", Message(METADATA)),
+    (2, "rules", Messages(RULE)),
+];
+const SUBJECT: Fields = &[
+    (1, "kind", Text),
+    (2, "apiGroup", Text),
+    (3, "name", Text),
+    (4, "namespace", Text),
+];
+const BINDING: Fields = &[
+    (1, "metadata", Message(METADATA)),
+    (2, "subjects", Messages(SUBJECT)),
+    (
+        3,
+        "roleRef",
+        Message(&[(1, "apiGroup", Text), (2, "kind", Text), (3, "name", Text)]),
+    ),
+];
+
 /// The kinds that are read.
 const KINDS: &[(&str, Fields)] = &[
+    ("ClusterRole", ROLE),
+    ("ClusterRoleBinding", BINDING),
+    ("Role", ROLE),
+    ("RoleBinding", BINDING),
     (
         "ConfigMap",
         &[

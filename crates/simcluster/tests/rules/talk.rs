@@ -214,7 +214,8 @@ impl Names {
 
     /// An answer without the names of this run.
     fn neutral(&self, text: &str) -> String {
-        let mut text = text.to_owned();
+        // An answer is one line.
+        let mut text = text.replace('\n', "\\n");
         if !self.namespace.is_empty() {
             text = text.replace(&self.namespace, "$ns");
         }
