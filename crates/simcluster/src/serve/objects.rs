@@ -54,6 +54,9 @@ impl ApiServer {
         if ask.method == "GET" {
             return self.read(ask, wanted);
         }
+        if ask.kind.is_namespaced && ask.namespace.is_empty() {
+            return Err(Failure::method_not_allowed());
+        }
         let body = body::read(request).await?;
         ask.now = (self.inner.clock)();
         if ask.kind.is_review && ask.method == "POST" {

@@ -175,9 +175,7 @@ impl State {
         let Some(mut object) = self.store.get(place, key).map(|it| Value::clone(it)) else {
             return;
         };
-        if let Some(owners) = object["metadata"]["ownerReferences"].as_array_mut() {
-            owners.retain(|owner| owner["uid"] != uid);
-        }
+        take_out(&mut object, "ownerReferences", |owner| owner["uid"] == uid);
         self.put(place, key, object);
     }
 
@@ -189,9 +187,7 @@ impl State {
         if !has_finalizer(&object, finalizer) {
             return;
         }
-        if let Some(list) = object["metadata"]["finalizers"].as_array_mut() {
-            list.retain(|known| known != finalizer);
-        }
+        take_out(&mut object, "finalizers", |known| known == finalizer);
         let is_finished = is_finished(&object);
         self.put(place, key, object);
         if is_finished {
@@ -240,6 +236,19 @@ impl State {
 
 fn namespaces() -> Place {
     (String::new(), "namespaces".to_owned())
+}
+
+/// Takes items out of a list in the metadata, and the list if nothing is left.
+fn take_out(object: &mut Value, list: &str, is_out: impl Fn(&Value) -> bool) {
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return;
+    };
+    if let Some(items) = metadata.get_mut(list).and_then(Value::as_array_mut) {
+        items.retain(|item| !is_out(item));
+        if items.is_empty() {
+            metadata.remove(list);
+        }
+    }
 }
 
 fn has_finalizer(object: &Value, finalizer: &str) -> bool {
