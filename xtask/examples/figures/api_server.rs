@@ -112,12 +112,14 @@ async fn changes(
         map.metadata.name = Some(name.clone());
         let begun = Instant::now();
         maps.create(&PostParams::default(), &map).await?;
-        try_join_all(streams.iter_mut().map(async |stream| {
-            match stream.next().await {
-                Some(Ok(WatchEvent::Added(map))) if map.name_any() == name => Ok(()),
-                other => Err(format!("a watcher got {other:?}")),
-            }
-        }))
+        try_join_all(
+            streams
+                .iter_mut()
+                .map(async |stream| match stream.next().await {
+                    Some(Ok(WatchEvent::Added(map))) if map.name_any() == name => Ok(()),
+                    other => Err(format!("a watcher got {other:?}")),
+                }),
+        )
         .await?;
         times.push(begun.elapsed());
     }
