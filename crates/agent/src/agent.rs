@@ -31,7 +31,7 @@ use units::{Code, GpuUuid};
 
 use crate::change::Round;
 use crate::cluster::{Cluster, ConnectError, NodeSeen};
-use crate::decide::{self, Allocation, Desired, Health, SharingConfig, Told, driver_is_replaced};
+use crate::decide::{self, Allocation, Desired, Health, Kept, Told, driver_is_replaced};
 use crate::events;
 use crate::machine::{Machine, with_lost};
 use crate::neighbours::Neighbours;
@@ -86,8 +86,8 @@ pub struct Agent {
 /// What outlives a round. Losing it costs a repetition, never a wrong result.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// The last good sharing config.
-    pub kept: Option<SharingConfig>,
+    /// The last good sharing config and strategy.
+    pub kept: Kept,
     /// The settings in force, and since when, in seconds since 1970.
     pub in_force: Option<(Config, u64)>,
     /// The last inventory, for GPUs that are lost.
@@ -103,6 +103,8 @@ pub(crate) struct Memory {
     pub has_published: bool,
     pub generated: Option<String>,
     pub status: Option<GpuNodeStatus>,
+    /// When all that is written was written last, whether it was new or not.
+    pub written: Option<Instant>,
     /// What has been told as an event.
     pub told: BTreeSet<String>,
     /// Events that could not be written yet.
@@ -125,6 +127,8 @@ pub(crate) struct Failed {
     pub message: String,
     /// Whether a reboot of the node may help.
     pub needs_reboot: bool,
+    /// When it is tried again though nothing is different; `None`: never.
+    pub until: Option<Instant>,
 }
 
 /// What became of the layout in a round.
@@ -167,7 +171,7 @@ impl Agent {
             cluster,
             pod_resources,
             memory: Memory {
-                kept: crate::kept::sharing(&settings.paths.state),
+                kept: crate::kept::in_force(&settings.paths.state),
                 ..Memory::default()
             },
             settings: Arc::new(settings),
@@ -262,8 +266,7 @@ impl Agent {
         let Some(inventory) = reading.node.inventory.clone() else {
             return FAST_TICK;
         };
-        let kept = self.memory.kept.as_ref();
-        let desired = decide::resolve(told, &settings, Some(&inventory), kept);
+        let desired = decide::resolve(told, &settings, Some(&inventory), &self.memory.kept);
         self.hear_allocations().await;
         if !self.memory.has_heard {
             // Without knowing who has what, a device could be offered twice.

@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use geometry::inventory::Inventory;
 use host::{Ending, Intent};
@@ -25,6 +26,10 @@ use crate::cluster::NodeSeen;
 use crate::decide::{self, Desired, Goes, LabelChange, MigChange, MigDecision, State, Told, pause};
 use crate::kept;
 use crate::machine::Machine;
+
+/// When a change is tried again that did not begin: what was in the way may be gone, but each try
+/// withdraws devices for a moment.
+const RETRY: Duration = Duration::from_secs(300);
 
 /// What a round of the loop goes by.
 #[derive(Clone, Copy)]
@@ -139,11 +144,12 @@ impl Agent {
             waits,
         };
         let failed = |reason, waits| layout(Some(State::Failed), Some(reason), waits);
-        let known = self.memory.failed.clone();
-        if let Some(known) = known.filter(|known| known.fingerprint == change.fingerprint) {
+        if let Some(known) = self.known_failure(change) {
             return self.after_failure(round, change, &known).await;
         }
-        self.memory.failed = None;
+        if let Some(reason) = self.still_open(&change.goes.minors(round.facts)).await {
+            return (failed(reason, false), false);
+        }
         let reason = format!("the layout is changed to {}", change.name);
         if let Err(refusal) = self.free(told, &change.goes, &reason).await {
             return (failed((refusal.code, sentence(&refusal)), true), false);
@@ -155,7 +161,19 @@ impl Agent {
         }
         let ending = match self.act(round, change).await {
             Ok(ending) => ending,
-            Err(reason) => return (failed(reason, false), false),
+            Err((code, message)) => {
+                // A process that is in the way is looked for before anything is withdrawn again.
+                if self.memory.in_the_way.is_empty() {
+                    self.memory.failed = Some(Failed {
+                        fingerprint: change.fingerprint,
+                        code,
+                        message: message.clone(),
+                        needs_reboot: false,
+                        until: Some(Instant::now() + RETRY),
+                    });
+                }
+                return (failed((code, message), false), false);
+            }
         };
         let Some((code, message)) = fault(&ending) else {
             return (layout(Some(State::Success), None, false), true);
@@ -165,10 +183,21 @@ impl Agent {
             code,
             message,
             needs_reboot: needs_reboot(&ending),
+            until: None,
         };
         self.memory.failed = Some(known.clone());
         let (layout, _) = self.after_failure(round, change, &known).await;
         (layout, true)
+    }
+
+    /// This very change, if it has failed and is not to be tried again yet.
+    fn known_failure(&mut self, change: &MigChange) -> Option<Failed> {
+        let known = self.memory.failed.take()?;
+        let is_over = known.until.is_some_and(|until| until <= Instant::now());
+        if known.fingerprint == change.fingerprint && !is_over {
+            self.memory.failed = Some(known);
+        }
+        self.memory.failed.clone()
     }
 
     /// What becomes of a change that was put back: a reboot, if it may help and is allowed.
@@ -247,17 +276,12 @@ impl Agent {
         round: Round<'_>,
         change: &MigChange,
     ) -> Result<Ending, (Code, String)> {
-        let minors = change.goes.minors(round.facts);
-        // One that was in the way is none of the clients: nothing is paused for nothing.
-        if let Some(refusal) = self.still_open(&minors).await {
-            return Err(refusal);
-        }
         let paused = pause(&round.told.labels);
         if let Err(reason) = self.pause_clients(round.told, &paused).await {
             self.resume_after(&paused).await;
             return Err(reason);
         }
-        let handles = handles(&minors).await;
+        let handles = handles(&change.goes.minors(round.facts)).await;
         if let Some(refusal) = decide::opened(&handles) {
             self.memory.in_the_way = handles.iter().map(|handle| handle.pid).collect();
             self.resume_after(&paused).await;

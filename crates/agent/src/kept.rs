@@ -1,34 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the agent keeps on disk besides the journal: the last good sharing config, as one that starts
-//! while the ConfigMap is broken goes on with what was in force rather than take names away from
+//! What the agent keeps on disk besides the journal: the last good sharing config and strategy, as one
+//! that starts while these are broken goes on with what was in force rather than take names away from
 //! pods; that a reboot was asked for, so that there is no second for the same; and which services of the
 //! node are stopped for a change.
 
 use std::io;
 use std::path::Path;
 
+use config::deviceplugin::{Choice, MigStrategy};
 use host::{Folder, Storage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::decide::{RebootAsked, SharingConfig};
+use crate::decide::{Kept, RebootAsked, SharingConfig};
 
 /// Files in the state folder.
-const SHARING: &str = "sharing.json";
+const IN_FORCE: &str = "in-force.json";
 const REBOOT: &str = "reboot.json";
 const SERVICES: &str = "services.json";
 
-/// The sharing config that was in force last; `None` if there is none, or it cannot be read.
-pub fn sharing(state: &Path) -> Option<SharingConfig> {
-    let bytes = Folder::at(state).read(SHARING).ok()??;
-    let (name, text) = serde_json::from_slice(&bytes).ok()?;
-    SharingConfig::read(name, text)
+/// What was in force last; the default if there is nothing, or it cannot be read.
+pub fn in_force(state: &Path) -> Kept {
+    let bytes = Folder::at(state).read(IN_FORCE).ok().flatten();
+    let read = bytes.and_then(|bytes| serde_json::from_slice::<InForce>(&bytes).ok());
+    let read = read.unwrap_or_default();
+    let sharing = read
+        .sharing
+        .and_then(|(name, text)| SharingConfig::read(name, text));
+    Kept {
+        sharing: sharing.unwrap_or_default(),
+        strategy: read.strategy.as_deref().and_then(MigStrategy::from_word),
+    }
 }
 
-/// Keeps a sharing config. That it cannot be written is told and stops nothing: it is in memory, too.
-pub fn keep_sharing(state: &Path, config: &SharingConfig) {
-    if let Err(error) = keep(state, SHARING, config.source.as_ref()) {
-        tracing::warn!("cannot keep the sharing config: {error}");
+/// Keeps what is in force. That it cannot be written is told and stops nothing: it is in memory, too.
+pub fn keep_in_force(state: &Path, kept: &Kept) {
+    let file = InForce {
+        sharing: kept.sharing.source.clone(),
+        strategy: kept.strategy.map(|strategy| strategy.as_str().to_owned()),
+    };
+    if let Err(error) = keep(state, IN_FORCE, Some(&file)) {
+        tracing::warn!("cannot keep what is in force: {error}");
     }
+}
+
+/// The file of what is in force.
+#[derive(Default, Deserialize, Serialize)]
+struct InForce {
+    /// Name and text of the sharing config.
+    sharing: Option<(String, String)>,
+    /// The strategy, as it is written in ClusterPolicy.
+    strategy: Option<String>,
 }
 
 /// The reboot that was asked for last; `None` if there is none, or it cannot be read.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use deviceplugin::Offer;
 use jiff::Timestamp;
@@ -21,6 +22,9 @@ use crate::status;
 
 /// Longest text of the annotation that says why.
 const LONGEST_REASON: usize = 2000;
+/// How often GpuNode and ConfigMap are written though they are as they were: the API server is not
+/// troubled by what changes nothing.
+const AGAIN: Duration = Duration::from_secs(300);
 
 impl Agent {
     /// Publishes a reading; whether something is awaited that sends no event.
@@ -128,9 +132,9 @@ impl Agent {
     fn offer(&mut self, resources: &[Resource], reading: &Reading, desired: &Desired) {
         self.memory.has_published = true;
         // What was in force until now stays if the next one cannot be used.
-        if self.memory.kept.as_ref() != Some(&desired.sharing) {
-            crate::kept::keep_sharing(&self.settings.paths.state, &desired.sharing);
-            self.memory.kept = Some(desired.sharing.clone());
+        if self.memory.kept != desired.kept {
+            crate::kept::keep_in_force(&self.settings.paths.state, &desired.kept);
+            self.memory.kept = desired.kept.clone();
         }
         let offer = Offer {
             resources: resources.to_vec(),
@@ -225,6 +229,7 @@ impl Agent {
         status: kubeapi::GpuNodeStatus,
         reading: &Reading,
     ) {
+        let again = self.is_due();
         let Some(cluster) = &self.cluster else { return };
         let inventory = reading.node.inventory.as_ref();
         let file = inventory.map(plan::generated);
@@ -233,13 +238,24 @@ impl Agent {
             let yaml = config::mig::print(&file, config::mig::Format::Yaml);
             format!("{}{yaml}", config::generate::HEADER)
         });
-        if let Some(text) = text.filter(|text| self.memory.generated.as_ref() != Some(text)) {
+        let is_new = |text: &String| again || self.memory.generated.as_ref() != Some(text);
+        if let Some(text) = text.filter(is_new) {
             match cluster.write_generated(node, &text).await {
                 Ok(()) => self.memory.generated = Some(text),
                 Err(error) => tracing::warn!("{error}"),
             }
         }
-        self.write_gpu_node(node, status).await;
+        self.write_gpu_node(node, status, again).await;
+    }
+
+    /// Whether what is known to be there is written again: somebody may have deleted it.
+    fn is_due(&mut self) -> bool {
+        let written = self.memory.written;
+        let is_due = written.is_none_or(|written| written.elapsed() >= AGAIN);
+        if is_due {
+            self.memory.written = Some(Instant::now());
+        }
+        is_due
     }
 
     /// Writes to the node's GpuNode that nothing is offered to new pods, and why.
@@ -248,12 +264,17 @@ impl Agent {
         let mut status = status::idle(self.memory.status.as_ref(), why);
         let now = Timestamp::now().to_string();
         status::set_times(&mut status, self.memory.status.as_ref(), &now);
-        self.write_gpu_node(node, status).await;
+        self.write_gpu_node(node, status, false).await;
     }
 
-    async fn write_gpu_node(&mut self, node: &NodeSeen, status: kubeapi::GpuNodeStatus) {
+    async fn write_gpu_node(
+        &mut self,
+        node: &NodeSeen,
+        status: kubeapi::GpuNodeStatus,
+        again: bool,
+    ) {
         let Some(cluster) = &self.cluster else { return };
-        if self.memory.status.as_ref() != Some(&status) {
+        if again || self.memory.status.as_ref() != Some(&status) {
             match cluster.write_gpu_node(node, &status).await {
                 Ok(()) => self.memory.status = Some(status),
                 Err(error) => tracing::warn!("{error}"),

@@ -33,7 +33,7 @@ pub fn of(
         cuda_version: inventory.map_or_else(String::new, cuda_version),
         gpu_count: number(gpus.len()),
         strategy: desired.config.flags.mig_strategy.as_str().to_owned(),
-        sharing: desired.sharing.name().unwrap_or(unnamed).to_owned(),
+        sharing: desired.kept.sharing.name().unwrap_or(unnamed).to_owned(),
         mig_config: mig_config(layout),
         gpus: gpus
             .iter()

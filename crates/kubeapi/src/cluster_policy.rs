@@ -16,7 +16,8 @@ const DESCRIPTION: &str = "GPU Operator's policy of a cluster. Slicewright reads
     spec.migManager.gpuClientsConfig.name and spec.devicePlugin.config.{name,default}; it keeps every \
     other field.";
 
-/// What of a ClusterPolicy matters here. Texts that are empty or of another type count as not set.
+/// What of a ClusterPolicy matters here. Texts that are empty count as not set, and so do values of
+/// another type but for the strategy, which is then told as wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterPolicySpec {
     /// `mig.strategy`.
@@ -41,8 +42,15 @@ impl ClusterPolicySpec {
             let found = found.map(str::trim).filter(|text| !text.is_empty());
             found.map(str::to_owned)
         };
+        // What is no text is no strategy, but whoever wrote it meant one.
+        let word = |path: &str| {
+            let other = object
+                .pointer(path)
+                .filter(|it| !it.is_string() && !it.is_null());
+            text(path).or_else(|| other.map(Value::to_string))
+        };
         Self {
-            mig_strategy: text("/spec/mig/strategy"),
+            mig_strategy: word("/spec/mig/strategy"),
             mig_config_map: text("/spec/migManager/config/name"),
             mig_default: text("/spec/migManager/config/default"),
             gpu_clients_config_map: text("/spec/migManager/gpuClientsConfig/name"),
@@ -133,10 +141,11 @@ mod tests {
     #[test]
     fn other_peoples_objects_are_read_leniently() {
         let odd = json!({ "spec": { "mig": { "strategy": 7 }, "migManager": "off" } });
-        assert_eq!(
-            ClusterPolicySpec::from_json(&odd),
-            ClusterPolicySpec::default()
-        );
+        let expected = ClusterPolicySpec {
+            mig_strategy: Some("7".to_owned()),
+            ..ClusterPolicySpec::default()
+        };
+        assert_eq!(ClusterPolicySpec::from_json(&odd), expected);
         let object = json!({ "spec": {
             "migManager": { "config": { "name": "custom", "default": "all-disabled" } },
             "devicePlugin": { "config": { "name": "sharing", "default": "exclusive" } },

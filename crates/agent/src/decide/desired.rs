@@ -52,13 +52,22 @@ impl Told {
     }
 }
 
+/// What was good last: it stays in force while what is told cannot be used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// The sharing config.
+    pub sharing: SharingConfig,
+    /// The strategy that a change or the policy had set.
+    pub strategy: Option<MigStrategy>,
+}
+
 /// What is wanted of the node.
 #[derive(Clone, Debug)]
 pub struct Desired {
     /// How devices are named, shared and handed out; overrides included.
     pub config: Config,
-    /// The sharing config in force, before overrides.
-    pub sharing: SharingConfig,
+    /// The sharing config in force, before overrides, and the strategy that beats it.
+    pub kept: Kept,
     /// The layout; `None`: it stays as it is.
     pub mig: Option<MigWanted>,
     /// What a person should know.
@@ -141,17 +150,17 @@ fn sharing_map(policy: Option<&ClusterPolicySpec>, settings: &Settings) -> Optio
     named.or_else(|| given.and_then(|given| given.sharing_config_map.clone()))
 }
 
-/// What is wanted of the node. A sharing config that cannot be used leaves `kept`, the last good
-/// one, in force.
+/// What is wanted of the node. A sharing config or strategy that cannot be used leaves `kept`, the last
+/// good ones, in force.
 pub fn resolve(
     told: &Told,
     settings: &Settings,
     inventory: Option<&Inventory>,
-    kept: Option<&SharingConfig>,
+    kept: &Kept,
 ) -> Desired {
     let mut findings = Vec::new();
     let sharing = sharing(told, settings).unwrap_or_else(|finding| {
-        let kept = kept.cloned().unwrap_or_default();
+        let kept = kept.sharing.clone();
         let in_force = kept.name().unwrap_or("exclusive");
         findings.push(Warning {
             message: format!("{}; {in_force} stays in force", finding.message),
@@ -160,12 +169,13 @@ pub fn resolve(
         kept
     });
     let mut config = settings.overrides.over(sharing.config.clone());
-    if let Some(strategy) = strategy(told, &mut findings) {
+    let strategy = strategy(told, kept.strategy, &mut findings);
+    if let Some(strategy) = strategy {
         config.flags.mig_strategy = strategy;
     }
     Desired {
         config,
-        sharing,
+        kept: Kept { sharing, strategy },
         mig: wanted_mig(told, settings, inventory),
         findings,
     }
@@ -234,7 +244,11 @@ fn read_plugin(place: &str, text: &str) -> Result<Config, Warning> {
 }
 
 /// The strategy that a change or the policy sets over flags and files.
-fn strategy(told: &Told, findings: &mut Vec<Warning>) -> Option<MigStrategy> {
+fn strategy(
+    told: &Told,
+    kept: Option<MigStrategy>,
+    findings: &mut Vec<Warning>,
+) -> Option<MigStrategy> {
     let annotation = told.annotation(names::MIG_STRATEGY);
     let policy = told.policy.as_ref();
     let policy = policy.and_then(|policy| policy.mig_strategy.as_deref());
@@ -242,17 +256,25 @@ fn strategy(told: &Told, findings: &mut Vec<Warning>) -> Option<MigStrategy> {
         ("the annotation slicewright.dev/mig-strategy", annotation),
         ("ClusterPolicy spec.mig.strategy", policy),
     ];
+    let mut last = None;
     for (place, word) in sources {
         let Some(word) = word else { continue };
         match MigStrategy::from_word(word) {
             Some(strategy) => return Some(strategy),
-            None => findings.push(Warning {
-                code: Code::ConfigInvalid,
-                message: format!("{place} is {word:?}, expected one of none, single, mixed"),
-            }),
+            None => {
+                last = kept;
+                let stays = kept.map(|kept| format!("; {} stays in force", kept.as_str()));
+                findings.push(Warning {
+                    code: Code::ConfigInvalid,
+                    message: format!(
+                        "{place} is {word:?}, expected one of none, single, mixed{}",
+                        stays.unwrap_or_default()
+                    ),
+                });
+            }
         }
     }
-    None
+    last
 }
 
 fn wanted_mig(

@@ -11,7 +11,7 @@ mod reboot;
 mod stranded;
 
 pub use clients::{LabelChange, PodOnNode, apps, driver_is_replaced, opt_in, pause, resume, rival};
-pub use desired::{Desired, MigWanted, SharingConfig, Told, config_maps, resolve, services};
+pub use desired::{Desired, Kept, MigWanted, SharingConfig, Told, config_maps, resolve, services};
 pub use health::Health;
 pub use labels::{State, change, node_labels};
 pub use mig::{Allocation, Goes, MigChange, MigDecision, decide, opened};

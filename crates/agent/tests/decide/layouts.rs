@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is to be done about the layout, and whom it would hurt.
 
-use agent::decide::{Allocation, Goes, MigChange, MigDecision, decide, resolve};
+use agent::decide::{Allocation, Goes, Kept, MigChange, MigDecision, decide, resolve};
 use geometry::inventory::Inventory;
 use units::Code;
 
@@ -9,7 +9,7 @@ use crate::support::{Machine, labelled, settings};
 
 fn decided(name: &str, inventory: &Inventory) -> MigDecision {
     let told = labelled(&[("nvidia.com/mig.config", name)]);
-    let desired = resolve(&told, &settings(), Some(inventory), None);
+    let desired = resolve(&told, &settings(), Some(inventory), &Kept::default());
     decide(desired.mig.as_ref(), inventory, &[])
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is wanted: labels, ConfigMaps, policy, flags.
 
-use agent::decide::{Desired, Told, config_maps, resolve};
+use agent::decide::{Desired, Kept, Told, config_maps, resolve};
 use config::deviceplugin::{Config, MigStrategy, Sharing};
 use kubeapi::ClusterPolicySpec;
 use units::Code;
@@ -51,8 +51,12 @@ fn a_label_or_the_default_selects_a_sharing_config() {
         (Some(" "), Some("shared-4"), Some("shared-4")),
     ] {
         let told = shared(label, default, SHARED);
-        let desired = resolve(&told, &settings, None, None);
-        assert_eq!(desired.sharing.name(), expected, "{label:?} {default:?}");
+        let desired = resolve(&told, &settings, None, &Kept::default());
+        assert_eq!(
+            desired.kept.sharing.name(),
+            expected,
+            "{label:?} {default:?}"
+        );
         assert_eq!(is_shared(&desired.config), expected == Some("shared-4"));
         assert_eq!(codes(&desired), []);
     }
@@ -65,9 +69,9 @@ fn what_cannot_be_used_leaves_the_last_good_one_and_is_told() {
         &shared(Some("shared-4"), None, SHARED),
         &settings,
         None,
-        None,
+        &Kept::default(),
     );
-    let kept = good.sharing;
+    let kept = good.kept;
     let gone = Told {
         config_maps: [].into(),
         ..shared(Some("shared-4"), None, SHARED)
@@ -91,17 +95,19 @@ fn what_cannot_be_used_leaves_the_last_good_one_and_is_told() {
             "spec.devicePlugin.config.name",
         ),
     ] {
-        let desired = resolve(&told, &settings, None, Some(&kept));
+        let desired = resolve(&told, &settings, None, &kept);
         assert_eq!(codes(&desired), [code]);
         let message = &desired.findings[0].message;
         assert!(
             message.contains(words) && message.contains("stays in force"),
             "{message}"
         );
-        assert_eq!(desired.sharing.name(), Some("shared-4"));
+        assert_eq!(desired.kept.sharing.name(), Some("shared-4"));
         assert!(is_shared(&desired.config));
         // Without a last good one it is exclusive.
-        assert!(!is_shared(&resolve(&told, &settings, None, None).config));
+        assert!(!is_shared(
+            &resolve(&told, &settings, None, &Kept::default()).config
+        ));
     }
 }
 
@@ -145,7 +151,12 @@ fn the_strategy_is_that_of_the_first_who_says_something() {
     ] {
         let mut settings = settings();
         settings.overrides.mig_strategy = flag;
-        let desired = resolve(&told(annotation, policy, text), &settings, None, None);
+        let desired = resolve(
+            &told(annotation, policy, text),
+            &settings,
+            None,
+            &Kept::default(),
+        );
         assert_eq!(desired.config.flags.mig_strategy, expected);
         assert_eq!(
             codes(&desired).len(),
@@ -173,7 +184,12 @@ fn a_custom_mig_config_adds_to_the_generated_ones_and_wins() {
                   mig-devices: {1g.10gb: 5}}\n  all-1g.10gb:\n  - {devices: all, mig-enabled: \
                   true, mig-devices: {1g.10gb: 3}}\n";
     let count = |name: &str, custom| {
-        let desired = resolve(&with_mig(name, custom), &settings(), Some(&inventory), None);
+        let desired = resolve(
+            &with_mig(name, custom),
+            &settings(),
+            Some(&inventory),
+            &Kept::default(),
+        );
         let entries = desired.mig.unwrap().entries.unwrap();
         entries[0].mig_devices.values().sum::<u32>()
     };
@@ -190,7 +206,7 @@ fn a_mig_config_that_nobody_knows_is_refused_with_the_names_that_there_are() {
     let inventory = Machine::new("1xH100-80GB-SXM").inventory();
     let desired = |name: &str, custom| {
         let told = with_mig(name, custom);
-        let desired = resolve(&told, &settings(), Some(&inventory), None);
+        let desired = resolve(&told, &settings(), Some(&inventory), &Kept::default());
         desired.mig.unwrap().entries.unwrap_err()
     };
     let typo = desired("all-1g.10gbb", None);
@@ -220,4 +236,30 @@ fn the_config_maps_that_matter_are_those_that_the_policy_names() {
         config_maps(told.policy.as_ref(), &settings),
         ["mine", "custom"]
     );
+}
+
+#[test]
+fn a_strategy_that_cannot_be_used_leaves_the_last_good_one() {
+    let told = |strategy: &str| {
+        let mut told = shared(None, None, SHARED);
+        told.policy.as_mut().unwrap().mig_strategy = Some(strategy.to_owned());
+        told
+    };
+    let good = resolve(&told("single"), &settings(), None, &Kept::default());
+    for wrong in ["many", "7"] {
+        let desired = resolve(&told(wrong), &settings(), None, &good.kept);
+        assert_eq!(desired.config.flags.mig_strategy, MigStrategy::Single);
+        assert_eq!(desired.kept, good.kept);
+        assert_eq!(codes(&desired), [Code::ConfigInvalid]);
+        assert!(
+            desired.findings[0]
+                .message
+                .contains("single stays in force")
+        );
+    }
+    // A policy that says nothing is no mistake.
+    let silent = shared(None, None, SHARED);
+    let desired = resolve(&silent, &settings(), None, &good.kept);
+    assert_eq!(desired.config.flags.mig_strategy, MigStrategy::None);
+    assert_eq!(codes(&desired), []);
 }
