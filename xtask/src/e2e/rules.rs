@@ -34,6 +34,7 @@ pub fn are_real(cluster: &Cluster) -> Outcome {
         })
     })?;
     check(run.status.success(), || {
-        String::from_utf8_lossy(&run.stdout).into_owned()
+        let said = [run.stdout, run.stderr].concat();
+        String::from_utf8_lossy(&said).into_owned()
     })
 }

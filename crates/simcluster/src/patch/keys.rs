@@ -32,6 +32,8 @@ pub(super) struct Node {
     pub(super) merge: Option<String>,
     /// A map whose members are not declared one by one.
     pub(super) free: bool,
+    /// A value that is kept to the letter: what is empty in it means something.
+    pub(super) raw: bool,
     members: BTreeMap<String, Node>,
     /// What items of a list and members of a free map are like.
     others: Option<Box<Node>>,
@@ -55,6 +57,7 @@ static PLAIN: Node = Node {
     items: Items::Atomic,
     merge: None,
     free: false,
+    raw: false,
     members: BTreeMap::new(),
     others: None,
 };
@@ -66,13 +69,14 @@ static UNKNOWN: Node = Node {
     items: Items::Atomic,
     merge: None,
     free: true,
+    raw: false,
     members: BTreeMap::new(),
     others: None,
 };
 
 /// Lines with a type's name, below each, indented, its members that are not merged by default. Words
 /// after a name: `atomic`, `always`, `set`, `keys:A,B=DEFAULT`
-/// (in JSON), `merge:KEY`, `free`, and `of:TYPE` for
+/// (in JSON), `merge:KEY`, `free`, `raw`, and `of:TYPE` for
 /// the type of the member, of the items of a list, or of the members of a map.
 const BUILT_IN: &str = include_str!("built_in.txt");
 
@@ -171,6 +175,7 @@ impl Node {
                 "always" => self.always = true,
                 "set" => self.items = Items::Set,
                 "free" => self.free = true,
+                "raw" => self.raw = true,
                 _ => {}
             },
             Some(("keys", keys)) => {
@@ -219,6 +224,7 @@ impl Node {
             merge: None,
             free: schema["x-kubernetes-preserve-unknown-fields"] == true
                 || !schema["additionalProperties"].is_null(),
+            raw: false,
             members: members.collect(),
             others: others.map(|schema| Box::new(Self::of_schema(schema))),
         }

@@ -410,7 +410,7 @@ pub(super) fn check(value: &Value, node: &Node, path: &mut Path) -> Result<(), S
 }
 
 /// The value as the real API server's types keep it: without members that are null, but for times,
-/// and without lists and maps that are empty.
+/// and without lists and maps that are empty. What is kept to the letter stays.
 pub(super) fn settled(value: Value, node: &Node) -> Value {
     match value {
         Value::Object(members) => {
@@ -419,6 +419,7 @@ pub(super) fn settled(value: Value, node: &Node) -> Value {
                 let is_emptied = value.is_null() && inner.always && inner.items == Items::Atomic;
                 let value = match is_emptied {
                     true => Value::Object(Map::new()),
+                    false if inner.raw => value,
                     false => settled(value, inner),
                 };
                 let is_left_out = match &value {
