@@ -79,6 +79,9 @@ fn fill_template(object: &mut Value) {
 }
 
 fn fill_pod(spec: &mut Value) {
+    if !spec.is_object() {
+        return;
+    }
     add(
         spec,
         &json!({
@@ -90,9 +93,10 @@ fn fill_pod(spec: &mut Value) {
         }),
     );
     for list in ["containers", "initContainers"] {
-        for container in spec[list].as_array_mut().into_iter().flatten() {
-            fill_container(container);
-        }
+        let containers = spec[list].as_array_mut().into_iter().flatten();
+        containers
+            .filter(|it| it.is_object())
+            .for_each(fill_container);
     }
     if spec["initContainers"].is_null()
         && let Some(members) = spec.as_object_mut()
@@ -127,6 +131,10 @@ fn fill_container(container: &mut Value) {
 
 /// What is limited and not requested is requested.
 fn fill_requests(container: &mut Value) {
+    let requests = &container["resources"]["requests"];
+    if !container["resources"].is_object() || !requests.is_null() && !requests.is_object() {
+        return;
+    }
     let limits = container["resources"]["limits"].clone();
     for (name, quantity) in limits.as_object().into_iter().flatten() {
         let requests = &mut container["resources"]["requests"];

@@ -83,11 +83,13 @@ impl ApiServer {
         match (ask.method.as_str(), has_name, is_whole) {
             ("POST", false, true) => self.change(ask, &Write::Create(body.object()?)).await,
             ("POST", true, false) => {
+                if !matches!(ask.subresource.as_str(), "binding" | "eviction") {
+                    return Err(not_simulated(ask));
+                }
                 let object = body.object()?;
                 self.write(|state| match ask.subresource.as_str() {
                     "binding" => state.bind(ask, &object),
-                    "eviction" => state.evict(ask, &object),
-                    _ => Err(not_simulated(ask)),
+                    _ => state.evict(ask, &object),
                 })
             }
             ("PUT", true, _) => self.change(ask, &Write::Update(body.object()?)).await,

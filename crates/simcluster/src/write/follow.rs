@@ -77,7 +77,7 @@ impl State {
             return;
         }
         self.kinds.define(definition);
-        if definition["status"]["acceptedNames"].is_null() {
+        if definition["status"]["storedVersions"].is_null() {
             let mut established = Value::clone(definition);
             establish(&mut established, now);
             self.put(&event.place, &event.key, established);

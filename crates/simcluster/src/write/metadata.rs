@@ -39,6 +39,9 @@ pub fn check_body(ask: &Ask, mut body: Value) -> Result<Value, Failure> {
     check_kind(kind, &api_version, &named, members)?;
     members.insert("apiVersion".to_owned(), json!(kind.api_version()));
     members.insert("kind".to_owned(), json!(kind.kind));
+    if kind.custom.is_none() {
+        check_types(members, &["spec", "status"], Value::is_object)?;
+    }
     let metadata = members.entry("metadata").or_insert_with(|| json!({}));
     if metadata.is_null() {
         *metadata = json!({});
@@ -46,6 +49,9 @@ pub fn check_body(ask: &Ask, mut body: Value) -> Result<Value, Failure> {
     let Some(metadata) = metadata.as_object_mut() else {
         return Err(Failure::bad_request("metadata is no object"));
     };
+    check_types(metadata, &["labels", "annotations"], Value::is_object)?;
+    let lists = ["finalizers", "ownerReferences", "managedFields"];
+    check_types(metadata, &lists, Value::is_array)?;
     let namespace = text(metadata, "namespace");
     if !namespace.is_empty() && namespace != ask.namespace {
         return Err(Failure::bad_request(
@@ -66,6 +72,21 @@ pub fn check_body(ask: &Ask, mut body: Value) -> Result<Value, Failure> {
     metadata.remove("selfLink");
     drop_empty(metadata);
     Ok(body)
+}
+
+/// Some members must be of a type, where they are there.
+fn check_types(
+    members: &Map<String, Value>,
+    names: &[&str],
+    is_right: fn(&Value) -> bool,
+) -> Result<(), Failure> {
+    for name in names {
+        let value = members.get(*name).unwrap_or(&Value::Null);
+        if !value.is_null() && !is_right(value) {
+            return Err(Failure::bad_request(format!("{name} is of the wrong type")));
+        }
+    }
+    Ok(())
 }
 
 /// Members that mean the same as none, as the real server's types leave them out.

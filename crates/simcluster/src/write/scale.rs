@@ -81,7 +81,7 @@ fn match_labels(object: &Value) -> String {
 /// 400 if it is no scale.
 pub fn applied(ask: &Ask, object: &Value, scale: &Value) -> Result<Value, Failure> {
     let kind = &ask.kind;
-    if scale["kind"] != "Scale" {
+    if scale["kind"] != "Scale" || !scale.is_object() {
         return Err(Failure::bad_request("the body is no Scale"));
     }
     let mut object = object.clone();
@@ -93,6 +93,9 @@ pub fn applied(ask: &Ask, object: &Value, scale: &Value) -> Result<Value, Failur
         let wanted = scale["spec"]["replicas"].as_i64().unwrap_or(0);
         let mut value = &mut object;
         for member in paths.spec.split('.').filter(|member| !member.is_empty()) {
+            if !value.is_null() && !value.is_object() {
+                return Err(Failure::bad_request("the object has no place for replicas"));
+            }
             value = &mut value[member];
         }
         *value = json!(wanted);
