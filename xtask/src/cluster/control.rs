@@ -87,6 +87,10 @@ pub fn start_server(folder: &Path, slot: Slot, binaries: &Binaries) -> Result<()
     start(folder, "kube-apiserver", &words)
 }
 
+/// Runs a program again when it ends, as a kubelet does with a control plane's pods: a scheduler ends
+/// itself when it finds its cache wrong, which happens after an API server was away.
+const AGAIN: [&str; 4] = ["sh", "-c", "while :; do \"$@\"; sleep 1; done", "sh"];
+
 /// Waits for the API server, then starts the controllers and the scheduler.
 ///
 /// # Errors
@@ -100,16 +104,18 @@ pub fn start_controllers(folder: &Path, slot: Slot, binaries: &Binaries) -> Resu
         &format!("--bind-address={address}"),
     ];
     let controllers = binaries.kubernetes("kube-controller-manager");
-    let mut words = vec![
+    let mut words = AGAIN.to_vec();
+    words.extend([
         controllers.as_str(),
         "--service-account-private-key-file=pki/accounts.key",
         "--root-ca-file=pki/ca.crt",
         "--use-service-account-credentials=false",
-    ];
+    ]);
     words.extend(common);
     start(folder, "kube-controller-manager", &words)?;
     let scheduler = binaries.kubernetes("kube-scheduler");
-    let mut words = vec![scheduler.as_str()];
+    let mut words = AGAIN.to_vec();
+    words.push(&scheduler);
     words.extend(common);
     start(folder, "kube-scheduler", &words)
 }
