@@ -117,6 +117,8 @@ pub(crate) struct Memory {
     pub in_the_way: BTreeSet<u32>,
     /// When a reboot of the node was asked for.
     pub reboots_since: Option<Instant>,
+    /// Why the node could not be rebooted: that is not tried again.
+    pub cannot_reboot: Option<String>,
 }
 
 /// A change that failed.
@@ -406,10 +408,14 @@ impl Agent {
         let Some(cluster) = &self.cluster else {
             return;
         };
-        for event in events {
+        let mut events = events.into_iter();
+        while let Some(event) = events.next() {
             if let Err(error) = cluster.tell(&event).await {
                 tracing::warn!("{error}");
+                // The others would wait for the same.
                 self.memory.unwritten.push(event);
+                self.memory.unwritten.extend(events);
+                break;
             }
         }
         // An API server that is away for long gets what is new.

@@ -42,6 +42,8 @@ impl Agent {
         self.shown.yielding(message.clone());
         // The same devices would be handed out twice, and each would take the other's sockets.
         self.withdraw();
+        // What pods have then is not known here.
+        self.memory.has_heard = false;
         let why = Warning {
             code: Code::ServedByOthers,
             message,

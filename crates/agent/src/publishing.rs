@@ -337,10 +337,13 @@ impl Agent {
                 .as_ref()
                 .map(|_| layout.state == Some(State::Success)),
         };
-        match (self.memory.has_published, &layout.reason) {
-            (false, Some((_, reason))) => self.shown.waiting(reason.clone()),
-            _ => self.shown.serving(figures),
+        if self.memory.has_published {
+            return self.shown.serving(figures);
         }
+        let reason = layout.reason.as_ref().map(|(_, reason)| reason);
+        let reason = reason.or(findings.first().map(|finding| &finding.message));
+        let unknown = || "nothing is offered yet".to_owned();
+        self.shown.waiting(reason.cloned().unwrap_or_else(unknown));
     }
 
     fn counts(&self, resource: &Resource) -> (String, usize, usize, usize) {

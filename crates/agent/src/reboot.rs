@@ -54,6 +54,13 @@ impl Agent {
     }
 
     async fn try_reboot(&mut self, round: Round<'_>, change: &MigChange) -> Result<(), Refusal> {
+        let cannot = |message: String| {
+            let message = format!("the node cannot be rebooted: {message}");
+            Refusal::new(Code::RebootNeeded, message)
+        };
+        if let Some(why) = &self.memory.cannot_reboot {
+            return Err(cannot(why.clone()));
+        }
         let state = self.settings.paths.state.clone();
         let asked = RebootAsked {
             wanted: change.name.clone(),
@@ -65,18 +72,17 @@ impl Agent {
         self.free(round.told, &Goes::all(round.inventory), &reason)
             .await?;
         self.leave_pending(round.inventory, change).await?;
-        let cannot = |message: String| {
-            let message = format!("the node cannot be rebooted: {message}");
-            Refusal::new(Code::RebootNeeded, message)
-        };
         kept::keep_reboot(&state, Some(&asked)).map_err(|error| cannot(error.to_string()))?;
         if !self.say(round.told, State::Rebooting).await {
             return Err(cannot("it could not be told on the node".to_owned()));
         }
         self.event(false, "Rebooting", reason.clone()).await;
         self.shown.waiting(reason);
+        if let Err(why) = reboot_node().await {
+            self.memory.cannot_reboot = Some(why.clone());
+            return Err(cannot(why));
+        }
         self.memory.reboots_since = Some(Instant::now());
-        reboot_node().await.map_err(cannot)?;
         Ok(())
     }
 

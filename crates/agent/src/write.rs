@@ -3,6 +3,7 @@
 //! events. `docs/permissions.md` lists the rights that this takes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -19,6 +20,8 @@ use crate::objects::{self, Node, Pod};
 
 /// Where events of objects without a namespace are.
 const EVENTS_NAMESPACE: &str = "default";
+/// The longest that the API server may take for an answer.
+const ANSWER: Duration = Duration::from_secs(20);
 
 /// A failed write: it is tried again with the next round.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +44,16 @@ fn cannot(operation: &'static str) -> impl FnOnce(kube::Error) -> WriteError {
         operation,
         source: Box::new(source),
     }
+}
+
+/// The answer of the API server. One that takes a call and never answers must not stop the agent.
+async fn answer<T>(
+    operation: &'static str,
+    call: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, WriteError> {
+    let late = |_| kube::Error::Service(format!("no answer within {ANSWER:?}").into());
+    let answered = tokio::time::timeout(ANSWER, call).await;
+    answered.map_err(late).flatten().map_err(cannot(operation))
 }
 
 /// Something that happened on the node, for `kubectl describe node`.
@@ -83,8 +96,9 @@ impl Cluster {
         }
         let patch = Patch::Merge(json!({ "metadata": Value::Object(metadata) }));
         let params = PatchParams::default();
-        let done = self.nodes().patch(&self.about.node, &params, &patch).await;
-        done.map(|_| ()).map_err(cannot("label the node"))
+        let nodes = self.nodes();
+        let done = nodes.patch(&self.about.node, &params, &patch);
+        answer("label the node", done).await.map(|_| ())
     }
 
     /// Takes the agent's own taint from the node, if it is there.
@@ -107,8 +121,9 @@ impl Cluster {
         };
         let patch = Patch::<()>::Json(patch);
         let params = PatchParams::default();
-        let done = self.nodes().patch(&self.about.node, &params, &patch).await;
-        done.map(|_| ()).map_err(cannot("remove the taint"))
+        let nodes = self.nodes();
+        let done = nodes.patch(&self.about.node, &params, &patch);
+        answer("remove the taint", done).await.map(|_| ())
     }
 
     /// Removes names from the node's capacity that nobody registers any more.
@@ -121,14 +136,11 @@ impl Cluster {
         }
         let none: BTreeMap<&String, Option<()>> = gone.iter().map(|name| (name, None)).collect();
         let patch = json!({ "status": { "capacity": none, "allocatable": none } });
-        let (name, params) = (&self.about.node, PatchParams::default());
-        let done = self
-            .nodes()
-            .patch_status(name, &params, &Patch::Merge(patch))
-            .await;
-        done.map(|_| ()).map_err(cannot(
-            "remove resources that are gone from the node's status",
-        ))
+        let (nodes, params) = (self.nodes(), PatchParams::default());
+        let patch = Patch::Merge(patch);
+        let done = nodes.patch_status(&self.about.node, &params, &patch);
+        let operation = "remove resources that are gone from the node's status";
+        answer(operation, done).await.map(|_| ())
     }
 
     /// Writes the MIG configs of this node's hardware, as NVIDIA's manager does. It goes with the
@@ -157,9 +169,11 @@ impl Cluster {
             "data": { "config.yaml": text },
         });
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.about.namespace);
-        let done = api.patch(&name, &Self::params(), &Patch::Apply(map)).await;
-        done.map(|_| ())
-            .map_err(cannot("write the generated MIG configs"))
+        let (params, patch) = (Self::params(), Patch::Apply(map));
+        let done = api.patch(&name, &params, &patch);
+        answer("write the generated MIG configs", done)
+            .await
+            .map(|_| ())
     }
 
     /// Writes what the node's snapshot says.
@@ -185,15 +199,13 @@ impl Cluster {
             "spec": {},
         });
         let params = Self::params();
-        let done = api.patch(name, &params, &Patch::Apply(&object)).await;
-        done.map_err(cannot("write the GpuNode"))?;
+        let patch = Patch::Apply(&object);
+        answer("write the GpuNode", api.patch(name, &params, &patch)).await?;
         object["metadata"] = json!({ "name": name });
         object["status"] = json!(status);
-        let done = api
-            .patch_status(name, &params, &Patch::Apply(&object))
-            .await;
-        done.map(|_| ())
-            .map_err(cannot("write the GpuNode's status"))
+        let patch = Patch::Apply(&object);
+        let done = api.patch_status(name, &params, &patch);
+        answer("write the GpuNode's status", done).await.map(|_| ())
     }
 
     /// The pods on this node.
@@ -203,10 +215,8 @@ impl Cluster {
     pub async fn pods_on_node(&self) -> Result<Vec<PodOnNode>, WriteError> {
         let api = objects::pods(&self.client);
         let fields = format!("spec.nodeName={}", self.about.node);
-        let list = api
-            .list_metadata(&ListParams::default().fields(&fields))
-            .await;
-        let list = list.map_err(cannot("list the pods of the node"))?;
+        let params = ListParams::default().fields(&fields);
+        let list = answer("list the pods of the node", api.list_metadata(&params)).await?;
         let pods = list.items.into_iter();
         Ok(pods.map(|pod| pod_on_node(pod.metadata)).collect())
     }
@@ -218,8 +228,8 @@ impl Cluster {
     pub async fn pods_that_select(&self, label: &str) -> Result<Vec<String>, WriteError> {
         let api = objects::pods(&self.client);
         let fields = format!("spec.nodeName={}", self.about.node);
-        let list = api.list(&ListParams::default().fields(&fields)).await;
-        let list = list.map_err(cannot("list the pods of the node"))?;
+        let params = ListParams::default().fields(&fields);
+        let list = answer("list the pods of the node", api.list(&params)).await?;
         let selects = |pod: &Pod| {
             let mut owners = pod.metadata.owner_references.iter().flatten();
             owners.any(|owner| owner.kind == "DaemonSet")
@@ -236,8 +246,8 @@ impl Cluster {
     pub async fn pods_with_devices(&self) -> Result<Vec<String>, WriteError> {
         let api = objects::pods(&self.client);
         let fields = format!("spec.nodeName={},status.phase=Running", self.about.node);
-        let list = api.list(&ListParams::default().fields(&fields)).await;
-        let list = list.map_err(cannot("list the running pods of the node"))?;
+        let params = ListParams::default().fields(&fields);
+        let list = answer("list the running pods of the node", api.list(&params)).await?;
         let pods = list.items.into_iter().map(seen);
         let has_devices = |pod: &PodSeen| {
             let mut resources = pod.resources.iter();
@@ -253,8 +263,8 @@ impl Cluster {
     pub async fn failed_pods(&self) -> Result<Vec<PodSeen>, WriteError> {
         let api = objects::pods(&self.client);
         let fields = format!("spec.nodeName={},status.phase=Failed", self.about.node);
-        let list = api.list(&ListParams::default().fields(&fields)).await;
-        let list = list.map_err(cannot("list the failed pods of the node"))?;
+        let params = ListParams::default().fields(&fields);
+        let list = answer("list the failed pods of the node", api.list(&params)).await?;
         Ok(list.items.into_iter().map(seen).collect())
     }
 
@@ -285,8 +295,9 @@ impl Cluster {
             .map_err(kube::Error::SerdeError)
             .map_err(cannot("make an event"))?;
         let api: Api<Event> = Api::namespaced(self.client.clone(), EVENTS_NAMESPACE);
-        let done = api.create(&PostParams::default(), &event).await;
-        done.map(|_| ()).map_err(cannot("write an event"))
+        let params = PostParams::default();
+        let done = api.create(&params, &event);
+        answer("write an event", done).await.map(|_| ())
     }
 }
 
@@ -302,6 +313,7 @@ fn seen(pod: Pod) -> PodSeen {
     let status = pod.status.unwrap_or_default();
     let owners = pod.metadata.owner_references.unwrap_or_default();
     let containers = pod.spec.containers.into_iter();
+    let limits = containers.flat_map(|container| container.resources.limits);
     PodSeen {
         name: format!(
             "{}/{}",
@@ -311,8 +323,28 @@ fn seen(pod: Pod) -> PodSeen {
         reason: status.reason,
         message: status.message,
         has_controller: owners.iter().any(|owner| owner.controller == Some(true)),
-        resources: containers
-            .flat_map(|container| container.resources.limits.into_keys())
+        // None of something is nothing that a kubelet gives out or keeps account of.
+        resources: limits
+            .filter(|(_, amount)| amount != "0")
+            .map(|(name, _)| name)
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_asks_for_no_gpu_has_none() {
+        let pod = json!({
+            "metadata": { "name": "none", "namespace": "default" },
+            "spec": { "containers": [
+                { "resources": { "limits": { "cpu": "1", "nvidia.com/gpu": "0" } } },
+                { "resources": { "limits": { "nvidia.com/mig-1g.10gb": "2" } } },
+            ] },
+        });
+        let pod: Pod = serde_json::from_value(pod).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(seen(pod).resources, ["cpu", "nvidia.com/mig-1g.10gb"]);
     }
 }

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use deviceplugin::PodResources;
+use serde_json::{Value, json};
 
 use crate::agent::{NodeFolder, resident_mb};
 use crate::figure::{Budget, Figure, median};
@@ -46,6 +47,19 @@ impl Cluster {
         })
     }
 
+    /// What an installation brings besides the agent, so that it has all its duties.
+    fn install_kinds(&self, folder: &Path) -> Result<(), Box<dyn Error>> {
+        let apply = |object: &Value| {
+            let file = folder.join("object.json");
+            fs::write(&file, object.to_string())?;
+            self.kubectl(&["apply", "--filename", &file.to_string_lossy()])
+        };
+        apply(&serde_json::to_value(kubeapi::gpu_node_crd())?)?;
+        apply(&kubeapi::cluster_policy_crd())?;
+        self.kubectl(&["wait", "crd", "--all", "--for=condition=Established"])?;
+        apply(&kubeapi::cluster_policy("single"))
+    }
+
     fn kubectl(&self, words: &[&str]) -> Result<(), Box<dyn Error>> {
         let mut command = Command::new(&self.kubectl);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
@@ -66,6 +80,7 @@ pub fn measure(cluster: &Cluster, release: &Path) -> Result<Vec<Figure>, Box<dyn
         .enable_all()
         .build()?;
     let node = NodeFolder::new(release, "7x1g.10gb")?;
+    cluster.install_kinds(node.root())?;
     cluster.kubectl(&["create", "configmap", "sharing", "--from-literal=shared="])?;
     let log = node.root().join("agent.log");
     let mut agent = Ended(start(cluster, &node, &log)?);
@@ -142,7 +157,7 @@ async fn edit(cluster: &Cluster) -> Result<Vec<Duration>, Box<dyn Error>> {
             "version: v1\nflags: {{migStrategy: single}}\nsharing: {{timeSlicing: {{resources: \
              [{{name: nvidia.com/gpu, replicas: {replicas}}}]}}}}\n"
         );
-        let patch = serde_json::json!({ "data": { "shared": text } }).to_string();
+        let patch = json!({ "data": { "shared": text } }).to_string();
         let begun = Instant::now();
         cluster.kubectl(&[
             "patch",

@@ -81,7 +81,7 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
             "snapshot",
             "units",
         ],
-        &["plan", "simcluster"],
+        &["kubeapi", "plan", "simcluster"],
     ),
 ];
 

@@ -22,6 +22,12 @@ pub fn moves(offered: &[Resource], next: &[Resource]) -> BTreeSet<String> {
             moving.insert(old.hardware.uuid().to_owned());
         }
     }
+    if !moving.is_empty() {
+        // While these are fenced the old list is offered: what is gone must not come back with it.
+        let gone = devices(offered).map(|(_, old)| old.hardware.uuid());
+        let is_gone = |uuid: &&str| devices(next).all(|(_, new)| new.hardware.uuid() != *uuid);
+        moving.extend(gone.filter(is_gone).map(str::to_owned));
+    }
     moving
 }
 

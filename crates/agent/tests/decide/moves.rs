@@ -64,3 +64,15 @@ fn slices_move_between_single_and_mixed_and_against_the_whole_gpu() {
     assert_eq!(moves(&none, &single).len(), 1);
     assert_eq!(moves(&single, &none).len(), 7);
 }
+
+#[test]
+fn slices_that_are_gone_do_not_come_back_while_others_move() {
+    let machine = Machine::new("2xH100-80GB-SXM");
+    let layout = plan::parse_layout("7x1g.10gb").unwrap();
+    let first = plan::resolve_layout(&[0], &layout, &machine.inventory()).unwrap();
+    machine.apply(&first);
+    let before = offer(&machine.inventory(), MigStrategy::Mixed, 1, false);
+    let after = offer(&machine.cut("3x2g.20gb"), MigStrategy::Mixed, 1, false);
+    // GPU 1 is cut, and the seven slices of GPU 0 are no more.
+    assert_eq!(moves(&before, &after).len(), 1 + 7);
+}
