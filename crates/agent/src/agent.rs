@@ -83,7 +83,8 @@ pub struct Agent {
     pub(crate) begun: Instant,
 }
 
-/// What outlives a round. Losing it costs a repetition, never a wrong result.
+/// What outlives a round. Losing it costs a repetition; only faults that the driver has told of are
+/// lost with it, until it tells of them again.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// The last good sharing config and strategy.
@@ -335,7 +336,7 @@ impl Agent {
     /// Closes the driver and takes no more pods; those that run keep what they have.
     async fn let_go(&mut self, node: Option<&NodeSeen>, reason: &str) {
         let machine = Arc::clone(&self.machine);
-        // Closing waits for what is under way.
+        // The last to let go unloads the library, which may take a while.
         let _ = tokio::task::spawn_blocking(move || machine.close()).await;
         self.shown.waiting(reason.to_owned());
         self.fence_all(reason);

@@ -281,11 +281,9 @@ impl Agent {
             self.resume_after(&paused).await;
             return Err(reason);
         }
-        let handles = handles(&change.goes.minors(round.facts)).await;
-        if let Some(refusal) = decide::opened(&handles) {
-            self.memory.in_the_way = handles.iter().map(|handle| handle.pid).collect();
+        if let Err(reason) = self.nobody_has(&change.goes.minors(round.facts)).await {
             self.resume_after(&paused).await;
-            return Err((refusal.code, refusal.message));
+            return Err(reason);
         }
         tracing::info!("the layout is changed to {}", change.name);
         let applied = self
@@ -301,13 +299,22 @@ impl Agent {
         applied
     }
 
+    /// Makes sure that no process has these capability devices open, and remembers who has.
+    async fn nobody_has(&mut self, minors: &BTreeSet<u32>) -> Result<(), (Code, String)> {
+        let handles = handles(minors).await?;
+        self.memory.in_the_way = handles.iter().map(|handle| handle.pid).collect();
+        let refusal = decide::opened(&handles);
+        refusal.map_or(Ok(()), |refusal| Err((refusal.code, refusal.message)))
+    }
+
     /// Whether a process that was in the way the last time still is.
     async fn still_open(&mut self, minors: &BTreeSet<u32>) -> Option<(Code, String)> {
         let known = std::mem::take(&mut self.memory.in_the_way);
         if known.is_empty() {
             return None;
         }
-        let mut handles = handles(minors).await;
+        // Where that cannot be looked up, it is found out below.
+        let mut handles = handles(minors).await.unwrap_or_default();
         handles.retain(|handle| known.contains(&handle.pid));
         self.memory.in_the_way = handles.iter().map(|handle| handle.pid).collect();
         decide::opened(&handles).map(|refusal| (refusal.code, refusal.message))
@@ -339,10 +346,17 @@ impl Agent {
 
 /// Who has these capability devices open, looked up on a thread that may block: a node has thousands
 /// of open files.
-async fn handles(minors: &BTreeSet<u32>) -> BTreeSet<CapHandle> {
+///
+/// # Errors
+/// If that cannot be known: then nothing is touched.
+async fn handles(minors: &BTreeSet<u32>) -> Result<BTreeSet<CapHandle>, (Code, String)> {
     let minors = minors.clone();
-    let handles = tokio::task::spawn_blocking(move || Machine::cap_handles(&minors)).await;
-    handles.unwrap_or_default()
+    let looked = tokio::task::spawn_blocking(move || Machine::cap_handles(&minors)).await;
+    let handles = looked.map_err(std::io::Error::other).flatten();
+    handles.map_err(|error| {
+        let message = format!("who has slices open cannot be looked up in /proc: {error}");
+        (Code::InUse, message)
+    })
 }
 
 /// Why a change did not end well, if it did not.

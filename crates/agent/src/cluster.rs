@@ -296,28 +296,37 @@ fn note_pod(
     event: watcher::Event<PartialObjectMeta<Pod>>,
 ) -> bool {
     use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
-    let rival = |pod: PartialObjectMeta<Pod>| {
-        let pod = pod_on_node(pod.metadata);
-        decide::rival(&pod).map(|phrase| (pod.name, phrase))
-    };
     match event {
         Init => {
             listed.clear();
             false
         }
         InitApply(pod) => {
-            listed.extend(rival(pod));
+            let pod = pod_on_node(pod.metadata);
+            listed.extend(decide::rival(&pod).map(|phrase| (pod.name, phrase)));
             false
         }
         InitDone => set(rivals, Some(std::mem::take(listed))),
-        Apply(pod) => match (rival(pod), rivals) {
-            (Some((name, phrase)), Some(rivals)) => rivals.insert(name, phrase).is_none(),
-            _ => false,
-        },
-        Delete(pod) => match (rival(pod), rivals) {
-            (Some((name, _)), Some(rivals)) => rivals.remove(&name).is_some(),
-            _ => false,
-        },
+        Apply(pod) => {
+            let pod = pod_on_node(pod.metadata);
+            let phrase = decide::rival(&pod);
+            note_rival(rivals, pod.name, phrase)
+        }
+        // What it was is not asked: its labels may have changed meanwhile.
+        Delete(pod) => note_rival(rivals, pod_on_node(pod.metadata).name, None),
+    }
+}
+
+/// Notes what a pod is now; whether something is different.
+fn note_rival(
+    rivals: &mut Option<BTreeMap<String, String>>,
+    name: String,
+    phrase: Option<String>,
+) -> bool {
+    let Some(rivals) = rivals else { return false };
+    match phrase {
+        Some(phrase) => rivals.insert(name, phrase).is_none(),
+        None => rivals.remove(&name).is_some(),
     }
 }
 
@@ -390,6 +399,11 @@ mod tests {
         assert_eq!(note(Apply(pod("web", "web"))), (false, "/a".to_owned()));
         assert_eq!(note(Apply(theirs("b"))), (true, "/a /b".to_owned()));
         assert_eq!(note(Delete(theirs("a"))), (true, "/b".to_owned()));
+        // One that is given other labels is none any more, and one that is gone is gone.
+        assert_eq!(note(Apply(pod("b", "web"))), (true, String::new()));
+        assert_eq!(note(Apply(theirs("b"))), (true, "/b".to_owned()));
+        assert_eq!(note(Delete(pod("b", "web"))), (true, String::new()));
+        assert_eq!(note(Apply(theirs("c"))), (true, "/c".to_owned()));
         note(Init);
         assert_eq!(note(InitDone), (true, String::new()));
     }

@@ -40,7 +40,7 @@ impl Agent {
             false => Err(Refusal::new(
                 Code::KubeletSilent,
                 "the kubelet does not say who has the devices that would go, so nothing is \
-                 touched; see the kubelet of this node",
+                 touched; see the kubelet of this node, and whether the API server answers",
             )),
         }
     }

@@ -3,6 +3,7 @@
 //! threads that may.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -72,7 +73,8 @@ impl Machine {
         Ok(open)
     }
 
-    /// Closes every handle on the driver, once what is under way has ended.
+    /// Lets go of the driver. Its handles are closed once what is under way has ended; the thread that
+    /// waits for faults lets go within half a second.
     pub fn close(&self) {
         *self.slot() = None;
     }
@@ -138,10 +140,13 @@ impl Machine {
     }
 
     /// Who else has capability devices open: this process reads slices through them.
-    pub fn cap_handles(minors: &BTreeSet<u32>) -> BTreeSet<CapHandle> {
-        let mut handles = snapshot::cap_handles(Path::new("/proc"), minors);
+    ///
+    /// # Errors
+    /// If the processes of the node cannot be looked at.
+    pub fn cap_handles(minors: &BTreeSet<u32>) -> io::Result<BTreeSet<CapHandle>> {
+        let mut handles = snapshot::cap_handles(Path::new("/proc"), minors)?;
         handles.retain(|handle| handle.pid != std::process::id());
-        handles
+        Ok(handles)
     }
 
     /// What the driver reports next; `None` if there was nothing within the time, or it is closed.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 /// A process that has a capability device open.
@@ -19,9 +20,12 @@ pub struct CapHandle {
 
 /// All that is open of these minors, below a `/proc`. Processes that end meanwhile, or that may not be
 /// looked at, have nothing open.
-pub fn cap_handles(proc: &Path, minors: &BTreeSet<u32>) -> BTreeSet<CapHandle> {
+///
+/// # Errors
+/// If there is no such folder.
+pub fn cap_handles(proc: &Path, minors: &BTreeSet<u32>) -> io::Result<BTreeSet<CapHandle>> {
     let mut handles = BTreeSet::new();
-    for process in fs::read_dir(proc).into_iter().flatten().flatten() {
+    for process in fs::read_dir(proc)?.flatten() {
         let pid = process.file_name();
         let Some(pid) = pid.to_str().and_then(|pid| pid.parse().ok()) else {
             continue;
@@ -40,7 +44,7 @@ pub fn cap_handles(proc: &Path, minors: &BTreeSet<u32>) -> BTreeSet<CapHandle> {
             name: name.trim_end().to_owned(),
         }));
     }
-    handles
+    Ok(handles)
 }
 
 /// The minor in a path such as `/dev/nvidia-caps/nvidia-cap12`, below whatever root the process has.
