@@ -15,18 +15,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use config::deviceplugin::Config;
 use deviceplugin::{Offer, Plugins, PodResources};
 use geometry::inventory::Inventory;
-use jiff::Timestamp;
 use kubeapi::GpuNodeStatus;
 use plan::Warning;
 use publish::Resource;
 use snapshot::Reading;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
 use units::{Code, GpuUuid};
 
 use crate::change::Round;
@@ -37,6 +37,7 @@ use crate::machine::{Machine, with_lost};
 use crate::neighbours::Neighbours;
 use crate::serve::Shown;
 use crate::settings::Settings;
+use crate::surroundings::Surroundings;
 
 /// How often everything is looked at without a reason: foreign changes and lost events.
 pub(crate) const SLOW_TICK: Duration = Duration::from_secs(30);
@@ -73,6 +74,7 @@ pub enum StartError {
 /// The agent of one node.
 pub struct Agent {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) surroundings: Surroundings,
     pub(crate) machine: Arc<Machine>,
     pub(crate) cluster: Option<Cluster>,
     pub(crate) plugins: Plugins,
@@ -152,10 +154,13 @@ impl Agent {
     ///
     /// # Errors
     /// See [`StartError`].
-    pub async fn start(settings: Settings) -> Result<Self, StartError> {
+    pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, StartError> {
         let wake = Arc::new(Notify::new());
         let cluster = match &settings.kubernetes {
-            Some(about) => Some(Cluster::watch(about.clone(), Arc::clone(&wake)).await?),
+            Some(about) => {
+                let client = surroundings.client.clone();
+                Some(Cluster::watch(about.clone(), client, Arc::clone(&wake)).await?)
+            }
             None => None,
         };
         let shown = Arc::new(Shown::default());
@@ -169,7 +174,7 @@ impl Agent {
         let paths = &settings.paths;
         let pod_resources = paths.pod_resources.clone().map(PodResources::new);
         Ok(Self {
-            machine: Arc::new(Machine::new(paths.clone())),
+            machine: Arc::new(Machine::new(paths.clone(), surroundings.clone())),
             plugins: Plugins::start(paths.plugins.clone(), paths.kubelet.clone()),
             cluster,
             pod_resources,
@@ -178,6 +183,7 @@ impl Agent {
                 ..Memory::default()
             },
             settings: Arc::new(settings),
+            surroundings,
             shown,
             wake,
             begun: Instant::now(),
@@ -187,7 +193,7 @@ impl Agent {
     /// Works until `stop` is ready. Then lists and sockets are closed without withdrawing
     /// anything, so that running pods and the next agent find what they knew.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
-        let mut events = events::follow(Arc::clone(&self.machine));
+        let mut events = events::follow(Arc::clone(&self.machine), self.surroundings.workers);
         tokio::pin!(stop);
         loop {
             let pause = tokio::select! {
@@ -314,7 +320,8 @@ impl Agent {
     pub(crate) async fn read(&mut self) -> Result<Reading, String> {
         let machine = Arc::clone(&self.machine);
         let file = self.machine_type_file();
-        let reading = tokio::task::spawn_blocking(move || machine.read(&file)).await;
+        let workers = self.surroundings.workers;
+        let reading = workers.run(move || machine.read(&file)).await;
         let reading = match reading {
             Ok(Ok(reading)) => reading,
             Ok(Err(error)) => return Err(error.to_string()),
@@ -337,7 +344,7 @@ impl Agent {
     async fn let_go(&mut self, node: Option<&NodeSeen>, reason: &str) {
         let machine = Arc::clone(&self.machine);
         // The last to let go unloads the library, which may take a while.
-        let _ = tokio::task::spawn_blocking(move || machine.close()).await;
+        let _ = self.surroundings.workers.run(move || machine.close()).await;
         self.shown.waiting(reason.to_owned());
         self.fence_all(reason);
         let why = Warning {
@@ -411,7 +418,7 @@ impl Agent {
         };
         let mut events = events.into_iter();
         while let Some(event) = events.next() {
-            if let Err(error) = cluster.tell(&event).await {
+            if let Err(error) = cluster.tell(&event, self.surroundings.clock.now()).await {
                 tracing::warn!("{error}");
                 // The others would wait for the same.
                 self.memory.unwritten.push(event);
@@ -429,7 +436,8 @@ impl Agent {
         match &self.memory.in_force {
             Some((known, since)) if known == config => *since,
             _ => {
-                let now = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
+                let now =
+                    u64::try_from(self.surroundings.clock.now().as_second()).unwrap_or_default();
                 self.memory.in_force = Some((config.clone(), now));
                 now
             }
@@ -485,10 +493,4 @@ impl Agent {
     pub(crate) fn note_reset(&mut self, gpus: &[GpuUuid]) {
         self.memory.health.reset(self.begun.elapsed(), gpus);
     }
-}
-
-/// What the findings say, each once.
-pub(crate) fn distinct(findings: Vec<Warning>) -> Vec<Warning> {
-    let set: BTreeSet<Warning> = findings.into_iter().collect();
-    set.into_iter().collect()
 }

@@ -12,20 +12,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use geometry::inventory::Inventory;
 use host::{Ending, Intent};
 use plan::{Plan, Refusal, Wish};
 use publish::Node;
 use snapshot::CapHandle;
+use tokio::time::Instant;
 use units::{Code, GpuUuid};
 
 use crate::agent::{Agent, Failed, Layout};
 use crate::cluster::NodeSeen;
 use crate::decide::{self, Desired, Goes, LabelChange, MigChange, MigDecision, State, Told, pause};
 use crate::kept;
-use crate::machine::Machine;
 
 /// When a change is tried again that did not begin: what was in the way may be gone, but each try
 /// withdraws devices for a moment.
@@ -106,8 +106,9 @@ impl Agent {
             .and_then(|mig| mig.entries.as_ref().ok());
         let wish: Option<Wish> = wish.and_then(|it| plan::resolve(it, inventory).ok());
         let machine = Arc::clone(&self.machine);
-        let recovered =
-            tokio::task::spawn_blocking(move || match machine.open_change(wish.as_ref())? {
+        let workers = self.surroundings.workers;
+        let recovered = workers
+            .run(move || match machine.open_change(wish.as_ref())? {
                 Some(toward) => machine.recover(toward),
                 None => Ok(None),
             })
@@ -301,7 +302,7 @@ impl Agent {
 
     /// Makes sure that no process has these capability devices open, and remembers who has.
     async fn nobody_has(&mut self, minors: &BTreeSet<u32>) -> Result<(), (Code, String)> {
-        let handles = handles(minors).await?;
+        let handles = self.handles(minors).await?;
         self.memory.in_the_way = handles.iter().map(|handle| handle.pid).collect();
         let refusal = decide::opened(&handles);
         refusal.map_or(Ok(()), |refusal| Err((refusal.code, refusal.message)))
@@ -314,10 +315,27 @@ impl Agent {
             return None;
         }
         // Where that cannot be looked up, it is found out below.
-        let mut handles = handles(minors).await.unwrap_or_default();
+        let mut handles = self.handles(minors).await.unwrap_or_default();
         handles.retain(|handle| known.contains(&handle.pid));
         self.memory.in_the_way = handles.iter().map(|handle| handle.pid).collect();
         decide::opened(&handles).map(|refusal| (refusal.code, refusal.message))
+    }
+
+    /// Who has these capability devices open, looked up on a thread that may block: a node has
+    /// thousands of open files.
+    ///
+    /// # Errors
+    /// If that cannot be known: then nothing is touched.
+    async fn handles(&self, minors: &BTreeSet<u32>) -> Result<BTreeSet<CapHandle>, (Code, String)> {
+        let minors = minors.clone();
+        let machine = Arc::clone(&self.machine);
+        let workers = self.surroundings.workers;
+        let looked = workers.run(move || machine.cap_handles(&minors)).await;
+        let handles = looked.map_err(std::io::Error::other).flatten();
+        handles.map_err(|error| {
+            let message = format!("who has slices open cannot be looked up in /proc: {error}");
+            (Code::InUse, message)
+        })
     }
 
     /// Carries a plan out, on a thread that may block.
@@ -326,7 +344,8 @@ impl Agent {
     /// As [`Self::act`]. What a panic left is found in the journal.
     pub(crate) async fn apply(&self, plan: Plan, intent: Intent) -> Result<Ending, (Code, String)> {
         let machine = Arc::clone(&self.machine);
-        let applied = tokio::task::spawn_blocking(move || machine.apply(&plan, &intent)).await;
+        let workers = self.surroundings.workers;
+        let applied = workers.run(move || machine.apply(&plan, &intent)).await;
         match applied {
             Ok(Ok(outcome)) => Ok(outcome.ending),
             Ok(Err(error)) => Err((error.code(), error.to_string())),
@@ -342,21 +361,6 @@ impl Agent {
         let done = cluster.patch_node(change, &LabelChange::new()).await;
         done.inspect_err(|error| tracing::warn!("{error}")).is_ok()
     }
-}
-
-/// Who has these capability devices open, looked up on a thread that may block: a node has thousands
-/// of open files.
-///
-/// # Errors
-/// If that cannot be known: then nothing is touched.
-async fn handles(minors: &BTreeSet<u32>) -> Result<BTreeSet<CapHandle>, (Code, String)> {
-    let minors = minors.clone();
-    let looked = tokio::task::spawn_blocking(move || Machine::cap_handles(&minors)).await;
-    let handles = looked.map_err(std::io::Error::other).flatten();
-    handles.map_err(|error| {
-        let message = format!("who has slices open cannot be looked up in /proc: {error}");
-        (Code::InUse, message)
-    })
 }
 
 /// Why a change did not end well, if it did not.

@@ -2,8 +2,9 @@
 //! Programs of others that keep GPUs open: paused while a layout changes, and running again on every
 //! way out. Pods by the labels that their DaemonSets select nodes with, services by systemd.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use units::Code;
 
 use crate::agent::Agent;

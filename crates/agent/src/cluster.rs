@@ -67,22 +67,21 @@ pub struct NodeSeen {
 }
 
 impl Cluster {
-    /// Begins to watch; `wake` is notified at every change. Nothing is waited for.
+    /// Begins to watch, by this client or the one that the settings name; `wake` is notified at
+    /// every change. Nothing is waited for.
     ///
     /// # Errors
-    /// If there is neither a kubeconfig nor a service account. That the API server does not answer
+    /// If there is neither a client nor a kubeconfig nor a service account. That the API server does not answer
     /// is no error.
-    pub async fn watch(about: Kubernetes, wake: Arc<Notify>) -> Result<Self, ConnectError> {
-        let config = match &about.kubeconfig {
-            Some(path) => {
-                let file = kube::config::Kubeconfig::read_from(path).map_err(fail)?;
-                Config::from_custom_kubeconfig(file, &Default::default())
-                    .await
-                    .map_err(fail)?
-            }
-            None => Config::infer().await.map_err(fail)?,
+    pub async fn watch(
+        about: Kubernetes,
+        client: Option<Client>,
+        wake: Arc<Notify>,
+    ) -> Result<Self, ConnectError> {
+        let client = match client {
+            Some(client) => client,
+            None => connect(&about).await?,
         };
-        let client = Client::try_from(config).map_err(fail)?;
         let seen = Arc::new(Seen {
             state: Mutex::default(),
             wake,
@@ -236,6 +235,20 @@ impl Seen {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A client as the settings say.
+async fn connect(about: &Kubernetes) -> Result<Client, ConnectError> {
+    let config = match &about.kubeconfig {
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path).map_err(fail)?;
+            Config::from_custom_kubeconfig(file, &Default::default())
+                .await
+                .map_err(fail)?
+        }
+        None => Config::infer().await.map_err(fail)?,
+    };
+    Client::try_from(config).map_err(fail)
 }
 
 /// Why the API server cannot be spoken to at all.

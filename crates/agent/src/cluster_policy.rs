@@ -2,12 +2,12 @@
 //! ClusterPolicy where GPU Operator is not there: kind and object are created, once for a cluster,
 //! and never changed. `kubectl apply` could not promise that: it changes what is there.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Client, Config};
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Longest time for all of it: rights and new kinds need a moment until the API server knows them.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -44,15 +44,26 @@ pub fn create_cluster_policy(strategy: &str) -> Result<ClusterPolicyIs, ClusterP
     runtime.map_err(fail)?.block_on(async {
         let config = Config::infer().await.map_err(fail)?;
         let client = Client::try_from(config).map_err(fail)?;
-        let start = Instant::now();
-        loop {
-            match attempt(&client, strategy).await {
-                Ok(is) => return Ok(is),
-                Err(error) if start.elapsed() >= LONGEST => return Err(fail(error)),
-                Err(_) => sleep(PAUSE).await,
-            }
-        }
+        ensure_cluster_policy(&client, strategy).await
     })
+}
+
+/// As [`create_cluster_policy`], by this client.
+///
+/// # Errors
+/// If the API server refuses for a minute.
+pub async fn ensure_cluster_policy(
+    client: &Client,
+    strategy: &str,
+) -> Result<ClusterPolicyIs, ClusterPolicyError> {
+    let start = Instant::now();
+    loop {
+        match attempt(client, strategy).await {
+            Ok(is) => return Ok(is),
+            Err(error) if start.elapsed() >= LONGEST => return Err(fail(error)),
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
 }
 
 async fn attempt(client: &Client, strategy: &str) -> kube::Result<ClusterPolicyIs> {

@@ -3,9 +3,10 @@
 //! withdrawn first, and only what the kubelet then says counts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plan::Refusal;
+use tokio::time::Instant;
 use units::Code;
 
 use crate::agent::Agent;

@@ -31,11 +31,15 @@ mod serve;
 mod services;
 mod settings;
 mod status;
+mod surroundings;
 mod write;
 
 pub use agent::{Agent, StartError};
 pub use cdi::Hooks as CdiHooks;
 pub use cluster::ConnectError;
-pub use cluster_policy::{ClusterPolicyError, ClusterPolicyIs, create_cluster_policy};
+pub use cluster_policy::{
+    ClusterPolicyError, ClusterPolicyIs, create_cluster_policy, ensure_cluster_policy,
+};
 pub use process::{LogFormat, run};
 pub use settings::{Kubernetes, Overrides, Paths, Settings};
+pub use surroundings::{DriverOpener, NodePrograms, Surroundings, Workers};

@@ -10,17 +10,18 @@ use std::time::Duration;
 
 use geometry::inventory::Inventory;
 use gpu::{Event, Events};
-use host::{Host, Intent, OpenDriver, Outcome, StateDir, SystemClock, Toward, open_change};
+use host::{Host, Intent, OpenDriver, Outcome, StateDir, Toward, open_change};
 use plan::{Plan, Wish};
 use snapshot::{CapHandle, Reader, Reading, Roots};
 
 use crate::settings::Paths;
+use crate::surroundings::Surroundings;
 
 /// The node's hardware. The driver is open only while it is wanted: an open handle keeps its kernel
 /// module from being replaced.
 pub struct Machine {
     paths: Paths,
-    boot_id: String,
+    surroundings: Surroundings,
     open: Mutex<Option<Arc<Open>>>,
     /// Told when the driver is opened.
     opened: Condvar,
@@ -33,19 +34,18 @@ struct Open {
 
 impl Machine {
     /// The hardware at these paths. Nothing is opened yet.
-    pub fn new(paths: Paths) -> Self {
+    pub fn new(paths: Paths, surroundings: Surroundings) -> Self {
         Self {
             paths,
-            // Only told to people, so that a system without it works all the same.
-            boot_id: host::boot_id().unwrap_or_default(),
+            surroundings,
             open: Mutex::default(),
             opened: Condvar::new(),
         }
     }
 
-    /// The kernel's id of this boot; empty if the system has none.
+    /// Which boot of the node it is; empty if nobody knows.
     pub fn boot_id(&self) -> &str {
-        &self.boot_id
+        &self.surroundings.boot_id
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Arc<Open>>> {
@@ -58,7 +58,7 @@ impl Machine {
         if let Some(open) = &*slot {
             return Ok(Arc::clone(open));
         }
-        let driver = OpenDriver::of_machine(Some(&self.paths.driver_root_here))?;
+        let driver = (self.surroundings.driver)()?;
         let roots = Roots {
             sys: self.paths.sys.clone(),
             proc_driver: self.paths.proc_driver.clone(),
@@ -134,8 +134,8 @@ impl Machine {
             driver: open.driver.driver(),
             reset: &open.driver,
             state: &state,
-            clock: &SystemClock,
-            boot_id: &self.boot_id,
+            clock: &*self.surroundings.clock,
+            boot_id: self.boot_id(),
         })
     }
 
@@ -143,8 +143,8 @@ impl Machine {
     ///
     /// # Errors
     /// If the processes of the node cannot be looked at.
-    pub fn cap_handles(minors: &BTreeSet<u32>) -> io::Result<BTreeSet<CapHandle>> {
-        let mut handles = snapshot::cap_handles(Path::new("/proc"), minors)?;
+    pub fn cap_handles(&self, minors: &BTreeSet<u32>) -> io::Result<BTreeSet<CapHandle>> {
+        let mut handles = snapshot::cap_handles(&self.paths.proc, minors)?;
         handles.retain(|handle| handle.pid != std::process::id());
         Ok(handles)
     }

@@ -2,9 +2,10 @@
 //! The pods on this node: NVIDIA's own programs, which are not fought, and pods that a boot has
 //! ended for good.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plan::Warning;
+use tokio::time::Instant;
 use units::Code;
 
 use crate::agent::{Agent, SLOW_TICK, YOUNG_TICK};

@@ -6,6 +6,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::agent::{Agent, StartError};
 use crate::settings::Settings;
+use crate::surroundings::Surroundings;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +37,10 @@ pub fn run(settings: Settings, format: LogFormat) -> Result<(), StartError> {
         .enable_all()
         .build()
         .map_err(StartError::Runtime)?;
+    let surroundings = Surroundings::of_machine(&settings.paths.driver_root_here);
     runtime.block_on(async {
         let stop = terminated().map_err(StartError::Runtime)?;
-        let agent = Agent::start(settings).await?;
+        let agent = Agent::start(settings, surroundings).await?;
         agent.run(stop).await;
         Ok(())
     })

@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deviceplugin::Offer;
-use jiff::Timestamp;
 use kubeapi::names;
 use plan::Warning;
 use publish::{Allocated, Resource};
 use snapshot::Reading;
+use tokio::time::Instant;
 use units::Code;
 
-use crate::agent::{Agent, Layout, distinct};
+use crate::agent::{Agent, Layout};
 use crate::cluster::NodeSeen;
 use crate::decide::{self, Desired, State, Told};
 use crate::serve::Figures;
@@ -69,7 +69,7 @@ impl Agent {
             let mut status = status::of(
                 &reading, &desired, layout, &resources, &allocated, &findings,
             );
-            let now = Timestamp::now().to_string();
+            let now = self.surroundings.clock.now().to_string();
             status::set_times(&mut status, self.memory.status.as_ref(), &now);
             self.write_status(node, status, &reading).await;
         }
@@ -262,7 +262,7 @@ impl Agent {
     pub(crate) async fn write_idle(&mut self, node: Option<&NodeSeen>, why: &Warning) {
         let Some(node) = node else { return };
         let mut status = status::idle(self.memory.status.as_ref(), why);
-        let now = Timestamp::now().to_string();
+        let now = self.surroundings.clock.now().to_string();
         status::set_times(&mut status, self.memory.status.as_ref(), &now);
         self.write_gpu_node(node, status, false).await;
     }
@@ -381,4 +381,10 @@ fn only_slices(resources: &[Resource]) -> Option<Warning> {
             slices.join(", ")
         ),
     })
+}
+
+/// What the findings say, each once.
+fn distinct(findings: Vec<Warning>) -> Vec<Warning> {
+    let set: BTreeSet<Warning> = findings.into_iter().collect();
+    set.into_iter().collect()
 }

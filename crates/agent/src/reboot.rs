@@ -8,17 +8,19 @@
 //! after the boot: as any start; a mode that is still not there ─> failed
 //! ```
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use geometry::inventory::Inventory;
 use host::Intent;
 use plan::{Policy, Refusal};
+use tokio::time::Instant;
 use units::Code;
 
 use crate::agent::{Agent, Layout};
 use crate::change::Round;
 use crate::decide::{self, Goes, MigChange, RebootAsked, State, Told};
-use crate::{kept, on_node};
+use crate::kept;
+use crate::surroundings::NodePrograms;
 
 /// How long a machine may take to go down: systemd gives its services 90 seconds each.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -78,7 +80,7 @@ impl Agent {
         }
         self.event(false, "Rebooting", reason.clone()).await;
         self.shown.waiting(reason);
-        if let Err(why) = reboot_node().await {
+        if let Err(why) = reboot_node(&*self.surroundings.programs).await {
             self.memory.cannot_reboot = Some(why.clone());
             return Err(cannot(why));
         }
@@ -108,8 +110,8 @@ impl Agent {
 }
 
 /// Reboots the node, by the program that every init brings with it.
-async fn reboot_node() -> Result<(), String> {
-    let output = on_node::run(&["reboot"], ASKED).await;
+async fn reboot_node(programs: &dyn NodePrograms) -> Result<(), String> {
+    let output = programs.run(&["reboot"], ASKED).await;
     let output = output.map_err(|error| format!("reboot: {error}"))?;
     match output.status.success() {
         true => Ok(()),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use units::Code;
 
 use crate::agent::Agent;
-use crate::{kept, on_node};
+use crate::kept;
+use crate::surroundings::NodePrograms;
 
 /// The longest that services may take to stop or start: systemd gives each 90 seconds.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -19,7 +20,8 @@ impl Agent {
     /// # Errors
     /// If one cannot be stopped, or it could not be remembered. Those that were are started again.
     pub(crate) async fn stop_services(&self, services: &[String]) -> Result<(), (Code, String)> {
-        let running = match running(services).await {
+        let programs = &*self.surroundings.programs;
+        let running = match running(programs, services).await {
             Ok(running) if running.is_empty() => return Ok(()),
             Ok(running) => running,
             Err(why) => return Err((Code::InUse, why)),
@@ -31,7 +33,7 @@ impl Agent {
         stopped.extend(running.iter().cloned());
         let kept = kept::keep_services(state, &stopped);
         let stopped = match kept {
-            Ok(()) => systemctl("stop", &running).await,
+            Ok(()) => systemctl(programs, "stop", &running).await,
             Err(error) => Err(format!("cannot remember what is stopped: {error}")),
         };
         if let Err(why) = stopped {
@@ -50,7 +52,7 @@ impl Agent {
             return;
         }
         services.reverse();
-        if let Err(why) = systemctl("start", &services).await {
+        if let Err(why) = systemctl(&*self.surroundings.programs, "start", &services).await {
             // What is remembered is tried again in the next round.
             tracing::warn!("{why}");
             return;
@@ -63,10 +65,10 @@ impl Agent {
 }
 
 /// Which of them run.
-async fn running(services: &[String]) -> Result<Vec<String>, String> {
+async fn running(programs: &dyn NodePrograms, services: &[String]) -> Result<Vec<String>, String> {
     let mut words = vec!["systemctl", "is-active", "--"];
     words.extend(services.iter().map(String::as_str));
-    let output = on_node::run(&words, LONGEST).await;
+    let output = programs.run(&words, LONGEST).await;
     let output = output.map_err(|error| format!("systemctl is-active: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
     // Its status tells whether all run: that is no failure.
@@ -80,10 +82,14 @@ async fn running(services: &[String]) -> Result<Vec<String>, String> {
     Ok(active.map(|(service, _)| service.clone()).collect())
 }
 
-async fn systemctl(verb: &str, services: &[String]) -> Result<(), String> {
+async fn systemctl(
+    programs: &dyn NodePrograms,
+    verb: &str,
+    services: &[String],
+) -> Result<(), String> {
     let mut words = vec!["systemctl", verb, "--"];
     words.extend(services.iter().map(String::as_str));
-    match on_node::run(&words, LONGEST).await {
+    match programs.run(&words, LONGEST).await {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
             let why = String::from_utf8_lossy(&output.stderr);

@@ -82,6 +82,8 @@ pub struct Paths {
     pub sys: PathBuf,
     /// `/proc/driver`.
     pub proc_driver: PathBuf,
+    /// `/proc`, in which the node's processes are looked for.
+    pub proc: PathBuf,
 }
 
 /// Settings of NVIDIA's programs that were given as flag or environment variable: they beat a

@@ -272,7 +272,7 @@ impl Cluster {
     ///
     /// # Errors
     /// As the API server says.
-    pub async fn tell(&self, told: &Told) -> Result<(), WriteError> {
+    pub async fn tell(&self, told: &Told, now: Timestamp) -> Result<(), WriteError> {
         let node = &self.about.node;
         let kind = if told.is_warning { "Warning" } else { "Normal" };
         // The longest note that the API server takes.
@@ -281,7 +281,7 @@ impl Cluster {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": { "generateName": format!("{node}-") },
-            "eventTime": MicroTime(Timestamp::now()),
+            "eventTime": MicroTime(now),
             "reportingController": names::FIELD_MANAGER,
             "reportingInstance": node,
             "action": "Reconcile",

@@ -82,6 +82,7 @@ pub fn settings() -> Settings {
             state: "/state".into(),
             sys: "/sys".into(),
             proc_driver: "/proc/driver".into(),
+            proc: "/proc".into(),
         },
         listen: None,
         xids: XidPolicy::default(),

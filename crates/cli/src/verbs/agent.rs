@@ -181,6 +181,7 @@ fn paths(args: &AgentArgs, env: &Env) -> Paths {
         state: args.state_dir.clone(),
         sys: args.sys_root.clone(),
         proc_driver: args.proc_driver.clone(),
+        proc: PathBuf::from("/proc"),
     }
 }
 
