@@ -172,10 +172,13 @@ impl Agent {
             })?;
         }
         let paths = &settings.paths;
-        let pod_resources = paths.pod_resources.clone().map(PodResources::new);
+        let sockets = || surroundings.sockets.clone();
+        let pod_resources = paths.pod_resources.clone();
+        let pod_resources = pod_resources.map(|socket| PodResources::new(sockets(), socket));
+        let plugins = Plugins::start(sockets(), paths.plugins.clone(), paths.kubelet.clone());
         Ok(Self {
             machine: Arc::new(Machine::new(paths.clone(), surroundings.clone())),
-            plugins: Plugins::start(paths.plugins.clone(), paths.kubelet.clone()),
+            plugins,
             cluster,
             pod_resources,
             memory: Memory {

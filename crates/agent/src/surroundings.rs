@@ -8,6 +8,7 @@ use std::process::Output;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deviceplugin::Sockets;
 use futures::future::BoxFuture;
 use host::{Clock, OpenDriver, SystemClock};
 
@@ -27,6 +28,8 @@ pub struct Surroundings {
     pub programs: Arc<dyn NodePrograms>,
     /// The time of day. How long something takes is measured by tokio's clock.
     pub clock: Arc<dyn Clock + Send>,
+    /// Where the sockets of kubelet and plugins are.
+    pub sockets: Sockets,
     /// Where work is done that blocks.
     pub workers: Workers,
     /// Which boot of the node it is; empty if nobody knows.
@@ -42,6 +45,7 @@ impl Surroundings {
             driver: Arc::new(move || OpenDriver::of_machine(Some(&root))),
             programs: Arc::new(OnNode),
             clock: Arc::new(SystemClock),
+            sockets: Sockets::unix(),
             workers: Workers::Threads,
             // Only told to people, so that a system without it works all the same.
             boot_id: host::boot_id().unwrap_or_default(),

@@ -30,6 +30,7 @@ mod plugins;
 mod pod_resources;
 mod server;
 mod service;
+mod sockets;
 pub mod wire;
 
 pub use board::PluginStatus;
@@ -37,3 +38,4 @@ pub use error::Error;
 pub use offer::Offer;
 pub use plugins::Plugins;
 pub use pod_resources::{Holding, PodResources};
+pub use sockets::{Connection, Identity, Listener, Sockets};

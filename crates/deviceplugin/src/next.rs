@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::kubelet::Identity;
+use crate::sockets::Identity;
 
 /// How long a withdrawn resource is served, so that the kubelet has read that it counts 0.
 const LINGER: Duration = Duration::from_secs(5);

@@ -9,11 +9,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::board::State;
-use crate::kubelet::{Identity, register};
+use crate::kubelet::register;
 use crate::next::{Hold, Next, SETTLE, Told, View, back_off, next};
 use crate::plugins::Shared;
 use crate::server::Server;
 use crate::service::{Current, OPTIONS, Service, closed};
+use crate::sockets::Identity;
 use crate::wire::deviceplugin::RegisterRequest;
 
 /// How often sockets are looked at. A look is a few microseconds, so this costs nothing, and sees
@@ -84,12 +85,14 @@ impl Plugin {
                 }
                 Next::Wait => true,
                 act => tokio::select! {
+                    biased;
                     done = self.act(act) => !done,
                     () = closed(&mut stopping) => break,
                 },
             };
             if wait {
                 tokio::select! {
+                    biased;
                     _ = look.tick() => {}
                     () = closed(&mut stopping) => break,
                 }
@@ -106,9 +109,10 @@ impl Plugin {
             .look(&self.name, at_board)
             .unwrap_or_default();
         let current = self.current.borrow();
+        let sockets = &self.shared.sockets;
         View {
             served: self.server.as_ref().is_some_and(Server::is_there),
-            kubelet: self.kubelet().and_then(|path| Identity::of(&path)),
+            kubelet: self.kubelet().and_then(|path| sockets.identity(&path)),
             told: self.told,
             heard,
             listens,
@@ -153,7 +157,7 @@ impl Plugin {
             shared: Arc::clone(&self.shared),
         };
         let socket = self.shared.folder.join(self.endpoint());
-        self.server = Some(Server::open(socket, service).await?);
+        self.server = Some(Server::open(&self.shared.sockets, socket, service).await?);
         Ok(())
     }
 
@@ -171,7 +175,7 @@ impl Plugin {
         let shared = Arc::clone(&self.shared);
         let board = &shared.board;
         board.update(&self.name, |state| state.heard = false);
-        let outcome = register(&socket, kubelet, request).await;
+        let outcome = register(&shared.sockets, &socket, kubelet, request).await;
         match &outcome {
             Ok(()) => {
                 let at = Instant::now();

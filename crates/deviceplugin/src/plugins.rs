@@ -14,6 +14,7 @@ use crate::board::{Board, PluginStatus};
 use crate::offer::{Offer, Offered};
 use crate::plugin::Plugin;
 use crate::service::Current;
+use crate::sockets::Sockets;
 
 /// The device plugins of a node: serves the latest [`Offer`] to the kubelet, and never ends by
 /// itself. Dropped, it ends like [`Plugins::stop`], but leaves the sockets' files.
@@ -24,6 +25,8 @@ pub struct Plugins {
 
 /// What the plugins have in common.
 pub(crate) struct Shared {
+    /// Where sockets are.
+    pub(crate) sockets: Sockets,
     /// Folder of the plugins' sockets.
     pub(crate) folder: PathBuf,
     /// The kubelet's socket; `None`: it is told nothing.
@@ -87,8 +90,9 @@ impl Plugins {
     /// `kubelet.sock` in it, usually.
     ///
     /// Works on the tokio runtime that [`Plugins::offer`] is called on.
-    pub fn start(folder: PathBuf, kubelet: Option<PathBuf>) -> Self {
+    pub fn start(sockets: Sockets, folder: PathBuf, kubelet: Option<PathBuf>) -> Self {
         let shared = Shared {
+            sockets,
             folder,
             kubelet,
             board: Board::default(),

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tonic::transport::Channel;
 
 use crate::error::Error;
-use crate::kubelet::dial;
+use crate::sockets::Sockets;
 use crate::wire::podresources::pod_resources_lister_client::PodResourcesListerClient;
 use crate::wire::podresources::{AllocatableResourcesRequest, ListPodResourcesRequest};
 
@@ -36,13 +36,14 @@ pub struct Holding {
 /// Asks the kubelet about the devices of its pods.
 #[derive(Clone, Debug)]
 pub struct PodResources {
+    sockets: Sockets,
     socket: PathBuf,
 }
 
 impl PodResources {
     /// A client for the kubelet's socket, `/var/lib/kubelet/pod-resources/kubelet.sock` usually.
-    pub const fn new(socket: PathBuf) -> Self {
-        Self { socket }
+    pub const fn new(sockets: Sockets, socket: PathBuf) -> Self {
+        Self { sockets, socket }
     }
 
     /// What every container has, of any resource, in order. Pods that have ended may be among them.
@@ -108,7 +109,7 @@ impl PodResources {
     ) -> Result<T, Error> {
         let socket = || self.socket.clone();
         let asked = async {
-            let client = PodResourcesListerClient::new(dial(&self.socket).await?);
+            let client = PodResourcesListerClient::new(self.sockets.dial(&self.socket).await?);
             let answer = question(client.max_decoding_message_size(LARGEST)).await;
             answer.map_err(|status| Error::Call {
                 call,

@@ -5,16 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server as Transport;
 
 use crate::error::Error;
-use crate::kubelet::{Identity, dial};
 use crate::service::{Service, closed};
+use crate::sockets::{Identity, Sockets};
 use crate::wire::deviceplugin::Empty;
 use crate::wire::deviceplugin::device_plugin_client::DevicePluginClient;
 use crate::wire::deviceplugin::device_plugin_server::DevicePluginServer;
@@ -26,6 +24,7 @@ const CLOSE: Duration = Duration::from_secs(1);
 
 /// A served socket. Dropped, it ends its streams like [`Server::close`], but leaves the file.
 pub(crate) struct Server {
+    sockets: Sockets,
     socket: PathBuf,
     identity: Identity,
     closing: watch::Sender<bool>,
@@ -38,6 +37,7 @@ impl Server {
     /// # Errors
     /// If the socket cannot be made, or does not answer within 5 s.
     pub(crate) async fn open(
+        sockets: &Sockets,
         socket: PathBuf,
         service: impl FnOnce(watch::Receiver<bool>) -> Service,
     ) -> Result<Self, Error> {
@@ -45,10 +45,10 @@ impl Server {
             socket: socket.clone(),
             source,
         };
-        remove(&socket).map_err(failed)?;
-        let listener = UnixListener::bind(&socket).map_err(failed)?;
+        sockets.remove(&socket).map_err(failed)?;
+        let listener = sockets.bind(&socket).map_err(failed)?;
         let gone = || failed(io::ErrorKind::NotFound.into());
-        let identity = Identity::of(&socket).ok_or_else(gone)?;
+        let identity = sockets.identity(&socket).ok_or_else(gone)?;
         let (closing, mut closes) = watch::channel(false);
         let service = DevicePluginServer::new(service(closes.clone()));
         // Connections are served by tasks of their own, which outlive this one. So they are ended
@@ -56,18 +56,19 @@ impl Server {
         let serving = tokio::spawn(async move {
             Transport::builder()
                 .add_service(service)
-                .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
+                .serve_with_incoming_shutdown(listener, async move {
                     closed(&mut closes).await;
                 })
                 .await
         });
         let server = Self {
+            sockets: sockets.clone(),
             socket,
             identity,
             closing,
             serving,
         };
-        match timeout(OWN_ANSWER, ask(&server.socket)).await {
+        match timeout(OWN_ANSWER, ask(sockets, &server.socket)).await {
             Ok(Ok(())) => Ok(server),
             Ok(Err(error)) => {
                 server.close().await;
@@ -90,7 +91,8 @@ impl Server {
     }
 
     fn has_file(&self) -> bool {
-        Identity::of(&self.socket).is_some_and(|there| there.is_same_file(self.identity))
+        let there = self.sockets.identity(&self.socket);
+        there.is_some_and(|there| there.is_same_file(self.identity))
     }
 
     /// Ends the streams, then the connections, and removes the socket if it is still this one.
@@ -102,21 +104,14 @@ impl Server {
         }
         if self.has_file() {
             // If it cannot be removed, the next who serves here says so.
-            let _ = remove(&self.socket);
+            let _ = self.sockets.remove(&self.socket);
         }
     }
 }
 
-fn remove(socket: &Path) -> io::Result<()> {
-    match std::fs::remove_file(socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 /// Asks the server on the socket something that it must be able to answer.
-async fn ask(socket: &Path) -> Result<(), Error> {
-    let mut client = DevicePluginClient::new(dial(socket).await?);
+async fn ask(sockets: &Sockets, socket: &Path) -> Result<(), Error> {
+    let mut client = DevicePluginClient::new(sockets.dial(socket).await?);
     let answer = client.get_device_plugin_options(Empty {}).await;
     answer.map(|_| ()).map_err(|status| Error::Call {
         call: "GetDevicePluginOptions",

@@ -95,6 +95,7 @@ async fn feed(service: Service, sender: mpsc::Sender<Result<ListAndWatchResponse
         // A list that changed and changed back is not sent again.
         if sent.as_ref() != Some(&list) {
             tokio::select! {
+                biased;
                 taken = sender.send(Ok(list.clone())) => if taken.is_err() { break },
                 () = closed(&mut service.closing) => break,
             }
@@ -104,6 +105,7 @@ async fn feed(service: Service, sender: mpsc::Sender<Result<ListAndWatchResponse
             state.streams.insert(number, version);
         });
         tokio::select! {
+                biased;
             changed = service.current.changed() => if changed.is_err() { break },
             () = sender.closed() => break,
             () = closed(&mut service.closing) => break,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use deviceplugin::PodResources;
+use deviceplugin::{PodResources, Sockets};
 use serde_json::{Value, json};
 
 use crate::agent::{NodeFolder, resident_mb};
@@ -152,7 +152,10 @@ fn start(cluster: &Cluster, node: &NodeFolder, log: &Path) -> std::io::Result<Ch
 
 /// Edits the ConfigMap again and again; times from kubectl's start to the list at the kubelet.
 async fn edit(cluster: &Cluster) -> Result<Vec<Duration>, Box<dyn Error>> {
-    let kubelet = PodResources::new(cluster.kubelet.join("pod-resources/kubelet.sock"));
+    let kubelet = PodResources::new(
+        Sockets::unix(),
+        cluster.kubelet.join("pod-resources/kubelet.sock"),
+    );
     let mut times = Vec::new();
     for replicas in (2..).take(EDITS) {
         let text = format!(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use deviceplugin::wire::deviceplugin as wire;
-use deviceplugin::{Offer, Plugins};
+use deviceplugin::{Offer, Plugins, Sockets};
 use publish::{Node, resources};
 use tonic::transport::{Channel, Endpoint};
 use wire::device_plugin_client::DevicePluginClient;
@@ -41,7 +41,7 @@ async fn serve(folder: PathBuf) -> Result<Vec<Figure>, Box<dyn Error>> {
         links: links.clone(),
         ..Offer::default()
     };
-    let plugins = Plugins::start(folder.clone(), None);
+    let plugins = Plugins::start(Sockets::unix(), folder.clone(), None);
     plugins.offer(offer(&node));
     let socket = format!("unix:{}", folder.join("nvidia-gpu.sock").display());
     let endpoint = Endpoint::from_shared(socket)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deviceplugin::{Offer, Plugins, PodResources};
+use deviceplugin::{Offer, Plugins, PodResources, Sockets};
 use publish::{Device, Hardware, Resource};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -52,8 +52,8 @@ pub fn real_kubelet(cluster: &Cluster) -> Outcome {
         cluster,
         node,
         runtime,
-        plugins: Plugins::start(plugins, Some(kubelet)),
-        kubelet: PodResources::new(folder.join("pod-resources/kubelet.sock")),
+        plugins: Plugins::start(Sockets::unix(), plugins, Some(kubelet)),
+        kubelet: PodResources::new(Sockets::unix(), folder.join("pod-resources/kubelet.sock")),
     };
     bed.offer(&[WHOLE])?;
     bed.counts(&[(WHOLE, COUNT)])?;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use deviceplugin::{Offer, Plugins};
+use deviceplugin::{Offer, Plugins, Sockets};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -87,7 +87,7 @@ fn theirs_serves(cluster: &Cluster, node: &Node) -> Outcome {
     let runtime = Runtime::new().map_err(|error| Failure::Wrong(error.to_string()))?;
     let folder = node.root().join("var/lib/kubelet/device-plugins");
     let kubelet = folder.join("kubelet.sock");
-    let plugins = Plugins::start(folder, Some(kubelet));
+    let plugins = Plugins::start(Sockets::unix(), folder, Some(kubelet));
     let gpus = resource("nvidia.com/gpu");
     let ids: Vec<String> = gpus.devices.iter().map(|it| it.id.clone()).collect();
     let guard = runtime.enter();

@@ -26,7 +26,11 @@ fn request(containers: &[&[String]]) -> wire::AllocateRequest {
 async fn containers_get_what_they_need() {
     let folder = Folder::new();
     let mut kubelet = Kubelet::start(&folder);
-    let plugins = Plugins::start(folder.path().to_owned(), Some(folder.kubelet_socket()));
+    let plugins = Plugins::start(
+        folder.place.clone(),
+        folder.path().to_owned(),
+        Some(folder.kubelet_socket()),
+    );
     plugins.offer(offer([gpus(GPU, 0..2)]));
     kubelet.registered().await;
     let mut plugin = kubelet.plugin(GPU);
@@ -48,7 +52,11 @@ async fn containers_get_what_they_need() {
 async fn what_is_not_to_be_handed_out_is_refused_with_the_reason() {
     let folder = Folder::new();
     let mut kubelet = Kubelet::start(&folder);
-    let plugins = Plugins::start(folder.path().to_owned(), Some(folder.kubelet_socket()));
+    let plugins = Plugins::start(
+        folder.place.clone(),
+        folder.path().to_owned(),
+        Some(folder.kubelet_socket()),
+    );
     let fenced = || {
         let mut offer = offer([shared(SHARED, 4)]);
         offer.fenced.insert(uuid(0), "its layout changes".into());
@@ -84,7 +92,11 @@ async fn what_is_not_to_be_handed_out_is_refused_with_the_reason() {
 async fn preferences_are_answered_and_impossible_ones_refused() {
     let folder = Folder::new();
     let mut kubelet = Kubelet::start(&folder);
-    let plugins = Plugins::start(folder.path().to_owned(), Some(folder.kubelet_socket()));
+    let plugins = Plugins::start(
+        folder.place.clone(),
+        folder.path().to_owned(),
+        Some(folder.kubelet_socket()),
+    );
     plugins.offer(offer([shared(SHARED, 4)]));
     kubelet.registered().await;
     let mut plugin = kubelet.plugin(SHARED);

@@ -15,7 +15,11 @@ const SHARED: &str = "nvidia.com/gpu.shared";
 /// A kubelet that knows what is offered.
 async fn listening(folder: &Folder, offer: Offer) -> (Kubelet, Plugins) {
     let mut kubelet = Kubelet::start(folder);
-    let plugins = Plugins::start(folder.path().to_owned(), Some(folder.kubelet_socket()));
+    let plugins = Plugins::start(
+        folder.place.clone(),
+        folder.path().to_owned(),
+        Some(folder.kubelet_socket()),
+    );
     let count = offer.resources.len();
     plugins.offer(offer);
     for _ in 0..2 * count {

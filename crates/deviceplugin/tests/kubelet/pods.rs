@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use deviceplugin::wire::podresources as wire;
 use deviceplugin::{Holding, PodResources};
-use tokio::net::UnixListener;
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 use wire::pod_resources_lister_server::{PodResourcesLister, PodResourcesListerServer};
@@ -74,10 +72,10 @@ impl PodResourcesLister for Pods {
 
 fn serve(folder: &Folder, pods: usize) -> PodResources {
     let socket = folder.kubelet_socket();
-    let listener = UnixListener::bind(&socket).unwrap();
+    let listener = folder.place.bind(&socket).unwrap();
     let server = Server::builder().add_service(PodResourcesListerServer::new(Pods(pods)));
-    tokio::spawn(server.serve_with_incoming(UnixListenerStream::new(listener)));
-    PodResources::new(socket)
+    tokio::spawn(server.serve_with_incoming(listener));
+    PodResources::new(folder.place.clone(), socket)
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,10 +113,10 @@ async fn long_answers_are_read() {
 async fn a_kubelet_that_is_not_there_or_silent_is_an_error() {
     let folder = Folder::new();
     let socket = folder.kubelet_socket();
-    let kubelet = PodResources::new(socket.clone());
+    let kubelet = PodResources::new(folder.place.clone(), socket.clone());
     let error = kubelet.held().await.unwrap_err().to_string();
     assert!(error.starts_with("cannot connect to"), "{error}");
-    let _listener = UnixListener::bind(&socket).unwrap();
+    let _listener = folder.place.bind(&socket).unwrap();
     let before = tokio::time::Instant::now();
     let error = kubelet.allocatable().await.unwrap_err().to_string();
     assert!(error.starts_with("no answer on"), "{error}");

@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use deviceplugin::Sockets;
 use deviceplugin::wire::deviceplugin as wire;
-use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_stream::wrappers::UnixListenerStream;
-use tonic::transport::{Channel, Endpoint, Server};
+use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status};
 use wire::device_plugin_client::DevicePluginClient;
 use wire::registration_server::{Registration, RegistrationServer};
@@ -33,7 +32,11 @@ pub enum Event {
 }
 
 /// A folder that is gone when it is dropped.
-pub struct Folder(PathBuf);
+pub struct Folder {
+    path: PathBuf,
+    /// Where its sockets are.
+    pub place: Sockets,
+}
 
 impl Folder {
     pub fn new() -> Self {
@@ -42,20 +45,36 @@ impl Folder {
         let name = format!("slicewright-kubelet-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self {
+            path,
+            place: Sockets::unix(),
+        }
+    }
+
+    /// One of each kind: of the file system, and a name in the process.
+    pub fn both() -> [Self; 2] {
+        let in_memory = Self {
+            path: PathBuf::from("/in/memory"),
+            place: Sockets::in_memory(),
+        };
+        [Self::new(), in_memory]
+    }
+
+    pub fn has(&self, socket: &str) -> bool {
+        self.place.identity(&self.path.join(socket)).is_some()
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub fn kubelet_socket(&self) -> PathBuf {
-        self.0.join("kubelet.sock")
+        self.path.join("kubelet.sock")
     }
 
     /// Names of the plugins' sockets.
     pub fn sockets(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
+        let entries = std::fs::read_dir(&self.path).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.filter(|name| name != "kubelet.sock").collect();
         names.sort();
@@ -63,15 +82,13 @@ impl Folder {
     }
 
     pub fn empty(&self) {
-        for entry in std::fs::read_dir(&self.0).unwrap() {
-            std::fs::remove_file(entry.unwrap().path()).unwrap();
-        }
+        self.place.clear(&self.path).unwrap();
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
@@ -86,6 +103,7 @@ pub struct Kubelet {
 #[derive(Clone)]
 struct Inner {
     folder: PathBuf,
+    place: Sockets,
     events: mpsc::UnboundedSender<Event>,
     plugins: Arc<Mutex<BTreeMap<String, DevicePluginClient<Channel>>>>,
     /// Sockets of plugins that are connected.
@@ -97,11 +115,12 @@ impl Kubelet {
     /// Starts one, which replaces the socket of the one before.
     pub fn start(folder: &Folder) -> Self {
         let socket = folder.kubelet_socket();
-        let _ = std::fs::remove_file(&socket);
-        let listener = UnixListener::bind(&socket).unwrap();
+        folder.place.remove(&socket).unwrap();
+        let listener = folder.place.bind(&socket).unwrap();
         let (sender, events) = mpsc::unbounded_channel();
         let inner = Inner {
             folder: folder.path().to_owned(),
+            place: folder.place.clone(),
             events: sender,
             plugins: Arc::default(),
             connected: Arc::default(),
@@ -113,7 +132,7 @@ impl Kubelet {
             let stopped = async { drop(stopped.await) };
             Server::builder()
                 .add_service(service)
-                .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stopped)
+                .serve_with_incoming_shutdown(listener, stopped)
                 .await
                 .unwrap();
         });
@@ -208,9 +227,8 @@ impl Registration for Inner {
         let name = request.resource_name.clone();
         // As the real one: dials back, asks for options, then answers and opens the stream.
         let socket = self.folder.join(&request.endpoint);
-        let endpoint = Endpoint::from_shared(format!("unix:{}", socket.display())).unwrap();
-        let refused = |error: tonic::transport::Error| Status::unavailable(error.to_string());
-        let channel = endpoint.connect().await.map_err(refused)?;
+        let refused = |error: deviceplugin::Error| Status::unavailable(error.to_string());
+        let channel = self.place.dial(&socket).await.map_err(refused)?;
         let mut client = DevicePluginClient::new(channel);
         let options = client.get_device_plugin_options(wire::Empty {}).await?;
         assert_eq!(Some(options.into_inner()), request.options);

@@ -69,7 +69,11 @@ async fn judge(case: &Value) -> Result<(), String> {
         node: node(&case["node"], config),
         policy,
         kubelet: Kubelet::start(&folder),
-        plugins: Plugins::start(folder.path().to_owned(), Some(folder.kubelet_socket())),
+        plugins: Plugins::start(
+            folder.place.clone(),
+            folder.path().to_owned(),
+            Some(folder.kubelet_socket()),
+        ),
         folder,
         registrations: BTreeMap::new(),
         lists: BTreeMap::new(),
